@@ -1,0 +1,1 @@
+"""treeagent: language models that read structured documents section by section along their own tree."""

@@ -1,0 +1,1 @@
+"""What is read: documents as trees, records, the benchmark."""

@@ -1,0 +1,44 @@
+"""Readers of document formats, found by name or by file suffix.
+
+A reader turns text into a `Document`. Adding a format means adding one module and one line to `FORMATS`.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from ...errors import ConfigError, InputError
+from ..tree import Document
+from .json_tree import parse_json
+
+FORMATS: dict[str, Callable[[str], Document]] = {"json": parse_json}
+SUFFIXES: dict[str, str] = {".json": "json", ".geojson": "json"}
+
+
+def parse(text: str, format: str) -> Document:
+    """The tree of `text`. Raises ParseError for text that is not of this format, ConfigError for an unknown format."""
+    if format not in FORMATS:
+        raise ConfigError(f"unknown format {format!r}; known: {', '.join(FORMATS)}")
+    return FORMATS[format](text)
+
+
+def format_of(path: str) -> str:
+    """The format a file's suffix stands for. Raises InputError where it stands for none."""
+    format = SUFFIXES.get(Path(path).suffix.lower())
+    if format is None:
+        raise InputError(f"{path}: the suffix names no known format; say which with --format ({', '.join(FORMATS)})")
+    return format
+
+
+def read_text(path: str) -> str:
+    """The characters of a UTF-8 file, line ends untouched, a byte order mark kept; `-` reads standard input."""
+    try:
+        data = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror or error}") from error
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: not UTF-8: byte {error.start}: {error.reason}") from error

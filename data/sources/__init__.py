@@ -1,0 +1,1 @@
+"""Public sources of documents, one module a source."""

@@ -1,0 +1,1 @@
+"""How a document is read: sections, observations, agents, engines, evaluation."""

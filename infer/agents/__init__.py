@@ -1,0 +1,1 @@
+"""The reading agents, as generators without input or output."""

@@ -1,0 +1,1 @@
+"""What answers an agent's requests: local models and canned replies."""

@@ -1,0 +1,1 @@
+"""What a good answer is: extraction, scores, reward functions."""

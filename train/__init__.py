@@ -1,0 +1,1 @@
+"""How reading is learned: GRPO over the same environment as evaluation."""
