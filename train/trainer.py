@@ -1,0 +1,344 @@
+"""GRPO where one rollout is many conversations, on TRL's GRPOTrainer.
+
+One trainer step is one generation batch and one optimiser step. TRL keeps rewards, group advantages, loss, reference,
+buffering and checkpoints; five methods are replaced (training is by conversation rows, rewards by rollouts):
+`_generate` runs the environment and flattens the rollouts; `_generate_and_score_completions` carries advantages from N
+rollouts to M rows; `compute_loss` goes through R conversations at a time and synchronises on the last; the log-probability
+pass is cut to each chunk's own length; `evaluate` is greedy rollouts and their rewards. These are private methods of TRL: the
+version is pinned and a test guards their signatures.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import time
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any, Protocol
+
+import torch
+from accelerate.utils import DistributedType
+from datasets import Dataset
+from transformers import GenerationConfig
+from trl.trainer.grpo_trainer import GRPOTrainer
+
+from ..data.rollout import Example, Reply, Request, Rollout
+from . import rows as row_batch
+from . import sampling
+from .progress import Progress
+from .rollouts import in_step
+from .rows import Totals, Weighting
+
+Inputs = dict[str, Any]
+RewardFunction = Callable[[Rollout, Example], float]
+
+
+class RolloutSource(Protocol):
+    """What the trainer needs of an environment: an example as a generator of requests that ends in a rollout."""
+
+    def rollout(self, example: Example) -> Generator[Request, Reply, Rollout]:
+        """One rollout over one example."""
+        ...
+
+
+def as_dataset(examples: Sequence[Example], first: int = 0) -> Dataset:
+    """The rows TRL samples from: the question and the example's place in the trainer's list (documents stay out of it)."""
+    places = list(range(first, first + len(examples)))
+    return Dataset.from_dict({"prompt": [example.question for example in examples], "example": places})
+
+
+def _reward_of_batch(function: RewardFunction, examples: Sequence[Example]) -> Callable[..., list[float]]:
+    @functools.wraps(function)
+    def rewards(rollout: list[Rollout], example: list[int], **_: Any) -> list[float]:
+        return [function(one, examples[place]) for one, place in zip(rollout, example, strict=True)]
+
+    return rewards
+
+
+class ConversationTrainer(GRPOTrainer):
+    """GRPOTrainer over rollouts of many conversations. `per_micro_batch` (R) bounds the memory of a step; `request_limit`
+    is the most tokens a call may take, prompt and reply; `batch_size` bounds the prompts of one generation call (0: all)."""
+
+    def __init__(
+        self,
+        *,
+        environment: RolloutSource,
+        examples: Sequence[Example],
+        rewards: Sequence[RewardFunction],
+        per_micro_batch: int,
+        dev_examples: Sequence[Example] = (),
+        request_limit: int = 32_768,
+        batch_size: int = 0,
+        weighting: Weighting = "token",
+        progress: Progress | None = None,
+        **trl: Any,
+    ) -> None:
+        self.environment = environment
+        self.train_examples, self.dev_examples = list(examples), list(dev_examples)
+        self.rewards = list(rewards)
+        self.per_micro_batch, self.request_limit, self.batch_size = per_micro_batch, request_limit, batch_size
+        self.weighting: Weighting = weighting
+        self.progress = progress or Progress()
+        self.seconds: dict[str, float] = {}
+        self._greedy = False
+        super().__init__(
+            reward_funcs=[_reward_of_batch(function, self.train_examples) for function in rewards],
+            train_dataset=as_dataset(self.train_examples),
+            eval_dataset=as_dataset(self.dev_examples) if self.dev_examples else None,
+            **trl,
+        )
+        self.request_limit = min(request_limit, getattr(self.model.config, "max_position_embeddings", request_limit))
+
+    # Rollouts ------------------------------------------------------------------------------------------------------
+
+    def roll_out(self, examples: Sequence[Example], *, greedy: bool = False) -> list[Rollout]:
+        """Runs the environment over this rank's examples, in step with the other ranks."""
+        before = self._greedy
+        self._greedy = greedy
+        what = "evaluating" if greedy else "reading"
+        try:
+            return in_step(
+                [self.environment.rollout(example) for example in examples],
+                self.sample,
+                most=self._most,
+                batch_size=self.batch_size,
+                on_turn=lambda done, total: self.progress.show(f"{what}: {done} of {total} rollouts done"),
+            )
+        finally:
+            self._greedy = before
+
+    def sample(self, requests: Sequence[Request]) -> list[Reply]:
+        """One collective generation call. A rank without a request that fits sends one dummy prompt and ignores the answer."""
+        began = time.perf_counter()
+        prompts = [sampling.encode(self._tokenizer, request) for request in requests]
+        sent = [i for i, request in enumerate(requests) if sampling.fits(request, prompts[i], self.request_limit)]
+        ids = [prompts[i] for i in sent] or [[self._tokenizer.eos_token_id]]
+        with self._decoding(max((requests[i].max_tokens for i in sent), default=1)):
+            completions, logprobs = self._generate_single_turn(ids, None, {}, num_generations=1)
+        replies = [sampling.overflow() for _ in requests]
+        for place, i in enumerate(sent):
+            lps = None if logprobs is None else logprobs[place]
+            completion = completions[place]
+            replies[i] = sampling.reply(self._tokenizer, requests[i], prompts[i], completion, lps, self.eos_token_ids)
+        self._spent("generate", began)
+        return replies
+
+    @contextmanager
+    def _decoding(self, max_new_tokens: int) -> Iterator[None]:
+        """Generation up to `max_new_tokens`, greedy in evaluation, and without dropout, as the policy is read elsewhere."""
+        config, kwargs, training = self.generation_config, self.generation_kwargs, self.model.training
+        changed = {**kwargs, "max_new_tokens": max_new_tokens}
+        if self._greedy:
+            changed |= {"do_sample": False, "temperature": None, "top_p": None, "top_k": None, "min_p": None}
+        self.generation_kwargs = changed
+        self.generation_config = GenerationConfig(**changed, disable_compile=True)
+        self.model.eval()
+        try:
+            yield
+        finally:
+            self.generation_config, self.generation_kwargs = config, kwargs
+            self.model.train(training)
+
+    def _most(self, count: int) -> int:
+        return int(self.accelerator.gather(torch.tensor([count], device=self.accelerator.device)).max().item())
+
+    def _summed(self, values: Sequence[float]) -> list[float]:
+        """Element-wise sums over all ranks."""
+        local = torch.tensor([list(values)], dtype=torch.float64, device=self.accelerator.device)
+        return self.accelerator.gather(local).sum(dim=0).tolist()
+
+    def _spent(self, phase: str, began: float) -> None:
+        self.seconds[phase] = self.seconds.get(phase, 0.0) + time.perf_counter() - began
+
+    # Rows ----------------------------------------------------------------------------------------------------------
+
+    def _generate(self, prompts: list[Any]) -> tuple[Any, ...]:
+        began, generated = time.perf_counter(), self.seconds.get("generate", 0.0)
+        rollouts = self.roll_out([self.train_examples[task["example"]] for task in self._tasks])
+        made = row_batch.from_rollouts(rollouts)
+        count = row_batch.padded_count(self._most(len(made)), self.per_micro_batch)
+        with_logprobs = bool(made) and all(row.logprobs is not None for row in made)
+        self._rows = row_batch.pad(made, count, self._tokenizer.eos_token_id, logprobs=with_logprobs)
+        self._totals = self._record(rollouts, made)
+        self.seconds["read"] = time.perf_counter() - began - (self.seconds["generate"] - generated)
+        return (
+            [list(row.prompt_ids) for row in self._rows],
+            [list(row.completion_ids) for row in self._rows],
+            [list(row.mask) for row in self._rows],
+            [rollout.outcome.answer_text for rollout in rollouts],
+            [list(row.logprobs or ()) for row in self._rows] if with_logprobs else None,
+            {"rollout": rollouts},
+            None,
+            [],
+        )
+
+    def _record(self, rollouts: Sequence[Rollout], made: Sequence[row_batch.Row]) -> Totals:
+        """Logs what was generated, on real rows only, and returns the counts over all ranks."""
+        cut = sum(row.completion_ids[-1] not in self.eos_token_ids for row in made)
+        failed = sum(bool(rollout.failure) for rollout in rollouts)
+        prompt_tokens = sum(len(row.prompt_ids) for row in made)
+        trained = sum(row.trained_tokens for row in made)
+        counts = [trained, len(made), len(rollouts), cut, failed, prompt_tokens, len(self._rows)]
+        tokens, calls, n, all_cut, all_failed, all_prompt, with_padding = self._summed(counts)
+        self.state.num_input_tokens_seen += int(all_prompt + tokens)
+        metrics = self._metrics["train"]
+        metrics["num_tokens"] = [self.state.num_input_tokens_seen]
+        for name, value in {
+            "conversations": calls,
+            "conversations/per_rollout": calls / n,
+            "conversations/padding_share": 1 - calls / with_padding,
+            "conversations/prompt_tokens": all_prompt,
+            "conversations/generated_tokens": tokens,
+            "conversations/cut_share": all_cut / max(calls, 1.0),
+            "rollouts": n,
+            "rollouts/failed_share": all_failed / n,
+        }.items():
+            metrics[name].append(value)
+        return Totals(int(tokens), int(calls), int(n))
+
+    def _generate_and_score_completions(self, inputs: list[Inputs]) -> Inputs:
+        self._tasks = inputs
+        out = super()._generate_and_score_completions(inputs)
+        advantages = row_batch.spread(out["advantages"].tolist(), self._rows, self._totals, self.weighting)
+        out["advantages"] = torch.tensor(advantages, dtype=out["advantages"].dtype, device=out["advantages"].device)
+        for task in inputs:
+            task.pop("rollout", None)
+        del self._rows, self._tasks
+        return out
+
+    def _calculate_rewards(self, *args: Any, **kwargs: Any) -> torch.Tensor:
+        began = time.perf_counter()
+        rewards = super()._calculate_rewards(*args, **kwargs)
+        self._spent("score", began)
+        return rewards
+
+    # Loss ----------------------------------------------------------------------------------------------------------
+
+    def training_step(self, model: Any, inputs: Any, num_items_in_batch: Any = None) -> torch.Tensor:
+        """One step with its seconds by phase: reading (agents, sections), generating, scoring, learning."""
+        began, self.seconds = time.perf_counter(), {}
+        loss = super().training_step(model, inputs, num_items_in_batch)
+        self.seconds["learn"] = time.perf_counter() - began - sum(self.seconds.values())
+        for phase, seconds in self.seconds.items():
+            self._metrics["train"][f"seconds/{phase}"].append(seconds)
+        return loss
+
+    def compute_loss_context_manager(self) -> AbstractContextManager[Any]:
+        """None: the inner backward passes must stay outside autocast, which the log-probability pass enters itself."""
+        return nullcontext()
+
+    def compute_loss(
+        self, model: Any, inputs: Inputs, return_outputs: bool = False, num_items_in_batch: Any = None
+    ) -> torch.Tensor:
+        """The loss over all rows, R conversations at a time. Backward runs here for all but the last, without
+        synchronising; Trainer runs it for the last, so that ranks exchange gradients once. The value is the total loss."""
+        state = self.accelerator.gradient_state
+        deepspeed = self.accelerator.distributed_type == DistributedType.DEEPSPEED
+        parts = _micro_batches(inputs, self.per_micro_batch)
+        before = {name: len(values) for name, values in self._metrics["train"].items()}
+        boundary = state.sync_gradients
+        done = torch.zeros((), device=self.accelerator.device)
+        try:
+            for index, part in enumerate(parts[:-1]):
+                self.progress.show(f"learning: {index} of {len(parts)} micro-batches done")
+                state._set_sync_gradients(False)
+                with nullcontext() if deepspeed else self.accelerator.no_sync(model):
+                    loss = super().compute_loss(model, part)
+                    self.accelerator.backward(loss, **({"scale_wrt_gas": False} if deepspeed else {}))
+                done += loss.detach()
+        finally:
+            state._set_sync_gradients(boundary)
+        last = super().compute_loss(model, parts[-1]) + done
+        self._merge_metrics(before, parts)
+        return last
+
+    def _merge_metrics(self, before: dict[str, int], parts: Sequence[Inputs]) -> None:
+        """One value per step for what TRL logged once per micro-batch: means weighted by tokens, so that neither padding
+        nor the way rows are grouped shows in them."""
+        tokens = self._summed([float((part["completion_mask"] * part["tool_mask"]).sum()) for part in parts])
+        for name, values in self._metrics["train"].items():
+            new = values[before.get(name, 0) :]
+            if len(new) != len(parts):
+                continue
+            real = [(v, t) for v, t in zip(new, tokens, strict=True) if t and not math.isnan(v)]
+            if name.endswith(("_min", "_max")):
+                merged = (min if name.endswith("_min") else max)((v for v, _ in real), default=math.nan)
+            else:
+                merged = sum(v * t for v, t in real) / max(sum(t for _, t in real), 1.0)
+            values[before.get(name, 0) :] = [merged]
+
+    def _get_per_token_logps_and_entropies(
+        self,
+        model: Any,
+        input_ids: torch.Tensor,
+        attention_mask: torch.Tensor,
+        logits_to_keep: int,
+        batch_size: int | None = None,
+        compute_entropy: bool = False,
+        compute_aux_loss: bool = False,
+        **images: Any,
+    ) -> tuple[torch.Tensor, torch.Tensor | None, torch.Tensor | None]:
+        """Log-probabilities of R conversations at a time, each chunk cut to the columns it uses. Shapes (rows, logits_to_keep)."""
+        if compute_aux_loss:
+            raise NotImplementedError("a balancing loss for experts depends on how rows are grouped")
+        logps, entropies = [], []
+        for start in range(0, len(input_ids), self.per_micro_batch):
+            chunk = slice(start, start + self.per_micro_batch)
+            ids, mask = input_ids[chunk], attention_mask[chunk]
+            left, right = _used_columns(mask, logits_to_keep)
+            keep = logits_to_keep - (mask.size(1) - right)
+            logp, entropy, _ = super()._get_per_token_logps_and_entropies(
+                model, ids[:, left:right], mask[:, left:right], keep, compute_entropy=compute_entropy
+            )
+            fill = (0, logits_to_keep - keep)
+            logps.append(torch.nn.functional.pad(logp, fill))
+            if entropy is not None:
+                entropies.append(torch.nn.functional.pad(entropy, fill))
+        return torch.cat(logps), torch.cat(entropies) if entropies else None, None
+
+    # Evaluation ----------------------------------------------------------------------------------------------------
+
+    def evaluate(
+        self, eval_dataset: Any = None, ignore_keys: list[str] | None = None, metric_key_prefix: str = "eval"
+    ) -> dict[str, float]:
+        """Greedy rollouts over the dev examples and their mean rewards, each example counted once whatever the ranks."""
+        training = self.model.training
+        rank, world = self.accelerator.process_index, self.accelerator.num_processes
+        began = time.perf_counter()
+        self.model.eval()
+        try:
+            mine = self.dev_examples[rank::world]
+            rollouts = self.roll_out(mine, greedy=True)
+            local = [sum(function(r, e) for r, e in zip(rollouts, mine, strict=True)) for function in self.rewards]
+            *sums, count = self._summed([*local, len(mine)])
+            names = [f"{metric_key_prefix}_rewards/{name}/mean" for name in self.reward_func_names]
+            metrics = {name: total / count for name, total in zip(names, sums, strict=True)}
+            metrics[f"{metric_key_prefix}_seconds"] = time.perf_counter() - began
+            self.log(metrics)
+        finally:
+            self.model.train(training)
+        self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, metrics)
+        return metrics
+
+    def create_model_card(self, *args: Any, **kwargs: Any) -> None:
+        """Nothing: a checkpoint is for resuming; the adapter's own folder says what it is."""
+
+
+def _micro_batches(inputs: Inputs, size: int) -> list[Inputs]:
+    """The rows in chunks of `size`, longest first, so that a chunk's rows are of like length. Scalars go to each chunk."""
+    lengths = inputs["prompt_mask"].sum(dim=1) + inputs["completion_mask"].sum(dim=1)
+    order = lengths.argsort(descending=True, stable=True)
+    return [
+        {name: value[chosen] if torch.is_tensor(value) and value.ndim else value for name, value in inputs.items()}
+        for chosen in order.split(size)
+    ]
+
+
+def _used_columns(mask: torch.Tensor, keep: int) -> tuple[int, int]:
+    """First and past-the-last column that some row uses, with at least one column on either side of the prompt's end."""
+    border = mask.size(1) - keep
+    used = mask.any(dim=0).nonzero().flatten()
+    left = int(used[0]) if len(used) else border - 1
+    right = int(used[-1]) + 1 if len(used) else border + 1
+    return min(left, border - 1), max(right, border + 1)
