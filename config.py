@@ -210,33 +210,40 @@ def _words(cls: type, words: Sequence[str]) -> Iterator[tuple[str, str]]:
         if not word.startswith("--") or word == "--":
             raise ConfigError(f"unexpected argument {word!r}: settings are given as --key value")
         name, equals, raw = word[2:].partition("=")
-        name = name.replace("-", "_")
+        name, annotation = _find(cls, name)
         if not equals:
             if rest and not rest[0].startswith("--"):
                 raw = rest.pop(0)
-            elif _find(cls, name) is bool:
+            elif annotation is bool:
                 raw = "true"
             else:
                 raise ConfigError(f"--{name} needs a value")
         yield name, raw
 
 
-def _find(cls: type, name: str) -> Any:
-    """The annotation of a dotted key. Raises ConfigError with the nearest key if there is none."""
+def _find(cls: type, name: str) -> tuple[str, Any]:
+    """A dotted key as the dataclass spells it (typed with - for _ it is known too), and its annotation.
+
+    Raises ConfigError with the nearest key if there is none.
+    """
     annotation: Any = cls
+    parts = []
     for part in name.split("."):
         shape = _shape(annotation)
-        if shape.kind == "dataclass" and part in _annotations(shape.inner):
-            annotation = _annotations(shape.inner)[part]
+        known = _annotations(shape.inner) if shape.kind == "dataclass" else {}
+        if part.replace("-", "_") in known:
+            part = part.replace("-", "_")
+            annotation = known[part]
         elif shape.kind == "mapping":
             annotation = shape.inner
         else:
             raise ConfigError(f"--{name}: unknown option; {suggestion(name, [key.name for key in keys(cls)], '--')}")
-    return annotation
+        parts.append(part)
+    return ".".join(parts), annotation
 
 
 def _override(cls: type, data: dict[str, Any], name: str, raw: str) -> None:
-    annotation = _find(cls, name)
+    _, annotation = _find(cls, name)
     value = _typed(annotation, name, raw)
     _check_keys(annotation, value, f"{name}.", "the command line")
     *outer, last = name.split(".")
@@ -298,7 +305,7 @@ def _refuse_switches(cls: type, data: Mapping[str, Any], prefix: str = "") -> No
 
 def _explain(cls: type, error: ValidationError, where: str, overridden: Sequence[str]) -> str:
     errors = error.errors()
-    missing = [_dotted(cls, item["loc"]) for item in errors if item["type"] == "missing"]
+    missing = [name for item in errors if item["type"] == "missing" for name in _needed(cls, _dotted(cls, item["loc"]))]
     if missing:
         options = " ".join(f"--{name} VALUE" for name in missing)
         return f"{where}: missing: {', '.join(missing)}; set it in the recipe or give {options}"
@@ -306,6 +313,11 @@ def _explain(cls: type, error: ValidationError, where: str, overridden: Sequence
     problems = list(dict.fromkeys(_say(item) for item in errors if _dotted(cls, item["loc"]) == name))
     source = f"--{name}" if name in overridden else f"{where}: {name}" if name else where
     return f"{source}: {' or '.join(problems)}"
+
+
+def _needed(cls: type, name: str) -> list[str]:
+    """The keys to give where `name` is missing: itself, or the required ones inside it."""
+    return [key.name for key in keys(cls) if key.required and key.name.startswith(f"{name}.")] or [name]
 
 
 def _dotted(cls: type, loc: Sequence[int | str]) -> str:

@@ -1,0 +1,157 @@
+"""The list of sections of a document, for people and for programs.
+
+The table is written row by row in fixed columns, so that a document of a million sections starts to print at once. Paths
+come from the document, so they pass `visible` first.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from rich.cells import cell_len, set_cell_size
+from rich.console import Console
+
+from ..data.formats import format_of, read_text
+from ..data.tokens import default_tokenizer, load_tokenizer
+from ..errors import InputError
+from ..terminal import console, visible
+from . import Plan, Section, plan_sections
+
+LINKS_SHOWN = 5
+"""How many links a row of the table names; the rest are counted."""
+
+
+def sections(
+    path: str, *, format: str | None, tokenizer: str | None, budget: int, exact_budget: int | None, as_json: bool
+) -> None:
+    """Lists the sections of a file on standard output: a table, or one JSON object a line with the totals last."""
+    text, format = document(path, format)
+    counter = load_tokenizer(tokenizer or default_tokenizer())
+    with naming(path):
+        plan = plan_sections(text, format=format, tokenizer=counter, budget=budget, exact_budget=exact_budget)
+    if as_json:
+        for section in plan.sections:
+            print(json.dumps(section.to_json()))
+        print(json.dumps(totals(plan)))
+    else:
+        table(plan, console())
+
+
+def totals(plan: Plan) -> dict[str, int]:
+    """The last line of `--json`: tokens of the document, flat windows of C tokens, C, the budget used, sections."""
+    return {
+        "document_tokens": plan.document_tokens,
+        "flat_count": plan.flat_count,
+        "base_budget": plan.base_budget,
+        "budget": plan.budget,
+        "count": len(plan.sections),
+    }
+
+
+def table(plan: Plan, out: Console) -> None:
+    """Writes one line a section, and the totals."""
+    columns = _Columns.of(plan, out.width)
+    out.print(columns.line("#", "path", "range", "tokens", "links"), style="bold", soft_wrap=True)
+    for section in plan.sections:
+        out.print(columns.row(section), soft_wrap=True)
+    out.print()
+    for line in summary(plan):
+        out.print(line, soft_wrap=True)
+
+
+def summary(plan: Plan) -> list[str]:
+    """The totals in words."""
+    used = f"budget {plan.budget:,}"
+    if plan.budget != plan.base_budget:
+        used += f", chosen from {plan.base_budget:,} to {2 * plan.base_budget - 1:,}"
+    size, flat = _count(plan.document_tokens, "token"), _count(plan.flat_count, "flat window")
+    lines = [
+        f"{_count(len(plan.sections), 'section')} ({used})",
+        f"{size} in the document, {flat} of {plan.base_budget:,}",
+    ]
+    oversize = sum(section.oversize for section in plan.sections)
+    if oversize:
+        lines.append(f"! {_count(oversize, 'section')} over the budget: a value that must not be cut")
+    lines += [f"note: {note}" for note in plan.document.notes]
+    return lines
+
+
+@dataclass(frozen=True)
+class _Columns:
+    """Widths of the table's columns, in terminal cells."""
+
+    index: int
+    path: int
+    range: int
+    tokens: int
+
+    @classmethod
+    def of(cls, plan: Plan, width: int) -> _Columns:
+        index = len(str(len(plan.sections)))
+        spans = max((len(_range(section)) for section in plan.sections), default=0)
+        tokens = max((len(_tokens(section)) for section in plan.sections), default=0)
+        rest = width - index - max(spans, 5) - max(tokens, 6) - 8 - 24
+        longest = max((len(section.path) for section in plan.sections), default=4)
+        return cls(index, max(16, min(rest, longest)), max(spans, 5), max(tokens, 6))
+
+    def line(self, index: str, path: str, range: str, tokens: str, links: str) -> str:
+        """One line of the table."""
+        cells = [index.rjust(self.index), set_cell_size(path, self.path), range.ljust(self.range)]
+        return "  ".join([*cells, tokens.rjust(self.tokens), links]).rstrip()
+
+    def row(self, section: Section) -> str:
+        """The line of a section."""
+        path = shorten(visible(section.path), self.path)
+        return self.line(str(section.index), path, _range(section), _tokens(section), _links(section.links))
+
+
+def shorten(text: str, width: int) -> str:
+    """`text` in at most `width` cells; a long one loses its middle, since a path says most at its ends."""
+    if cell_len(text) <= width:
+        return text
+    tail = (width - 1) * 2 // 3
+    head = width - 1 - tail
+    while cell_len(text[:head]) > width - 1 - tail:
+        head -= 1
+    start = len(text) - tail
+    while cell_len(text[start:]) > tail:
+        start += 1
+    return f"{text[:head]}…{text[start:]}"
+
+
+def _range(section: Section) -> str:
+    if section.range is not None:
+        return f"{section.range[0]}-{section.range[1]}"
+    return "text" if section.kind == "text" else ""
+
+
+def _tokens(section: Section) -> str:
+    return f"{section.tokens:,}" + ("!" if section.oversize else "")
+
+
+def _links(links: Sequence[int]) -> str:
+    shown = ", ".join(map(str, links[:LINKS_SHOWN]))
+    more = len(links) - LINKS_SHOWN
+    return shown if more <= 0 else f"{shown} and {more:,} more"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")
+
+
+def document(path: str, format: str | None) -> tuple[str, str]:
+    """The text of a file and the name of its format; standard input is JSON unless told otherwise."""
+    format = format or ("json" if path == "-" else format_of(path))
+    return read_text(path), format
+
+
+@contextmanager
+def naming(path: str) -> Iterator[None]:
+    """Puts the file's name before an error about its content."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(f"{'standard input' if path == '-' else path}: {error}") from error
