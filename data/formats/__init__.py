@@ -9,18 +9,24 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from ...errors import ConfigError, InputError
+from ...errors import ConfigError, InputError, LimitError, ParseError
 from ..tree import Document
 from .json_tree import parse_json
 
 FORMATS: dict[str, Callable[[str], Document]] = {"json": parse_json}
+MAX_CHARACTERS = 2**30  # offsets are kept as 32-bit integers
 SUFFIXES: dict[str, str] = {".json": "json", ".geojson": "json"}
 
 
 def parse(text: str, format: str) -> Document:
-    """The tree of `text`. Raises ParseError for text that is not of this format, ConfigError for an unknown format."""
+    """The tree of `text`. Raises ParseError for text that is not of this format, ConfigError for an unknown format,
+    LimitError for more characters than the index can count."""
     if format not in FORMATS:
         raise ConfigError(f"unknown format {format!r}; known: {', '.join(FORMATS)}")
+    if len(text) > MAX_CHARACTERS:
+        raise LimitError(f"{len(text):,} characters are more than a document may have ({MAX_CHARACTERS:,})")
+    if not text.strip("\ufeff \t\r\n"):
+        raise ParseError(format, 1, 1, "the document is empty")
     return FORMATS[format](text)
 
 
