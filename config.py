@@ -245,7 +245,7 @@ def _find(cls: type, name: str) -> tuple[str, Any]:
 def _override(cls: type, data: dict[str, Any], name: str, raw: str) -> None:
     _, annotation = _find(cls, name)
     value = _typed(annotation, name, raw)
-    _check_keys(annotation, value, f"{name}.", "the command line")
+    _check_keys(annotation, value, "", f"--{name}")
     *outer, last = name.split(".")
     place = data
     for part in outer:

@@ -1,6 +1,6 @@
 """One question over one document, watched by a person: what `treeagent ask` does.
 
-The agent's own generator is driven, not an environment: a model that cannot be asked is an error here, not a score of 0.
+The agent's own generator is driven, not an environment: a model that cannot be asked is an error, not a score of 0.
 The answer, and with `trace` what the agent saw and remembered, go to standard output; progress goes to standard error.
 """
 

@@ -1,6 +1,6 @@
 """The list of sections of a document, for people and for programs.
 
-The table is written row by row in fixed columns, so that a document of a million sections starts to print at once. Paths
+The table is written row by row in fixed columns, so that a document of a million sections prints at once. Paths
 come from the document, so they pass `visible` first.
 """
 
@@ -9,19 +9,23 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, replace
 
 from rich.cells import cell_len, set_cell_size
 from rich.console import Console
 
 from ..data.formats import format_of, read_text
 from ..data.tokens import default_tokenizer, load_tokenizer
+from ..data.tree import Document, Node
 from ..errors import InputError
 from ..terminal import console, visible
 from . import Plan, Section, plan_sections
 
 LINKS_SHOWN = 5
 """How many links a row of the table names; the rest are counted."""
+LINKS_WIDTH = 24
+"""Columns left for links beside the path."""
 
 
 def sections(
@@ -34,7 +38,7 @@ def sections(
         plan = plan_sections(text, format=format, tokenizer=counter, budget=budget, exact_budget=exact_budget)
     if as_json:
         for section in plan.sections:
-            print(json.dumps(section.to_json()))
+            print(json.dumps(copy(section).to_json()))  # the copy, not the plan, remembers the path, which may be long
         print(json.dumps(totals(plan)))
     else:
         table(plan, console())
@@ -54,9 +58,12 @@ def totals(plan: Plan) -> dict[str, int]:
 def table(plan: Plan, out: Console) -> None:
     """Writes one line a section, and the totals."""
     columns = _Columns.of(plan, out.width)
+    paths = ShortPaths(plan.document, columns.path)
+    shown = [paths.of(section._piece.place) if section._piece else "" for section in plan.sections]
+    columns = replace(columns, path=max(map(cell_len, [*shown, "path"])))
     out.print(columns.line("#", "path", "range", "tokens", "links"), style="bold", soft_wrap=True)
-    for section in plan.sections:
-        out.print(columns.row(section), soft_wrap=True)
+    for section, path in zip(plan.sections, shown, strict=True):
+        out.print(columns.row(section, path), soft_wrap=True)
     out.print()
     for line in summary(plan):
         out.print(line, soft_wrap=True)
@@ -93,33 +100,68 @@ class _Columns:
         index = len(str(len(plan.sections)))
         spans = max((len(_range(section)) for section in plan.sections), default=0)
         tokens = max((len(_tokens(section)) for section in plan.sections), default=0)
-        rest = width - index - max(spans, 5) - max(tokens, 6) - 8 - 24
-        longest = max((len(section.path) for section in plan.sections), default=4)
-        return cls(index, max(16, min(rest, longest)), max(spans, 5), max(tokens, 6))
+        rest = width - index - max(spans, 5) - max(tokens, 6) - 8 - LINKS_WIDTH
+        return cls(index, max(16, rest), max(spans, 5), max(tokens, 6))
 
     def line(self, index: str, path: str, range: str, tokens: str, links: str) -> str:
         """One line of the table."""
         cells = [index.rjust(self.index), set_cell_size(path, self.path), range.ljust(self.range)]
         return "  ".join([*cells, tokens.rjust(self.tokens), links]).rstrip()
 
-    def row(self, section: Section) -> str:
-        """The line of a section."""
-        path = shorten(visible(section.path), self.path)
+    def row(self, section: Section, path: str) -> str:
+        """The line of a section whose path is shown as `path`."""
         return self.line(str(section.index), path, _range(section), _tokens(section), _links(section.links))
 
 
-def shorten(text: str, width: int) -> str:
-    """`text` in at most `width` cells; a long one loses its middle, since a path says most at its ends."""
-    if cell_len(text) <= width:
-        return text
-    tail = (width - 1) * 2 // 3
-    head = width - 1 - tail
-    while cell_len(text[:head]) > width - 1 - tail:
-        head -= 1
-    start = len(text) - tail
-    while cell_len(text[start:]) > tail:
-        start += 1
-    return f"{text[:head]}…{text[start:]}"
+class ShortPaths:
+    """Paths in at most `width` cells. A long path is never put together: its end is climbed from the node, its beginning
+    is remembered for every node on the way, so that all rows together cost no more than the nodes they touch."""
+
+    def __init__(self, document: Document, width: int) -> None:
+        self._document, self._width = document, width
+        self._heads: dict[int, tuple[str, bool]] = {}
+
+    def of(self, node: Node) -> str:
+        """The path, or its beginning, `…`, and its end."""
+        head, whole = self._head(node)
+        if whole and cell_len(head) <= self._width:
+            return head
+        tail = (self._width - 1) * 2 // 3
+        return f"{_cut(head, self._width - 1 - tail)}…{_cut(self._tail(node, tail), -tail)}"
+
+    def _head(self, node: Node) -> tuple[str, bool]:
+        """The path from the root until it is wider than a row, and whether that is all of it."""
+        way = []
+        walk: Node | None = node
+        while walk is not None and id(walk) not in self._heads:
+            way.append(walk)
+            walk = walk.parent
+        head, whole = ("", True) if walk is None else self._heads[id(walk)]
+        for below in reversed(way):
+            whole = whole and len(head) <= self._width
+            head = head + visible(self._document.step(below)) if whole else head
+            self._heads[id(below)] = head, whole
+        return self._heads[id(node)]
+
+    def _tail(self, node: Node, width: int) -> str:
+        """The last steps of the path, at least `width` characters of them if there are as many."""
+        steps, length = [], 0
+        walk: Node | None = node
+        while walk is not None and length <= width:
+            steps.append(visible(self._document.step(walk)))
+            length += len(steps[-1])
+            walk = walk.parent
+        return "".join(reversed(steps))
+
+
+def _cut(text: str, width: int) -> str:
+    """The first `width` cells of a text, or the last `-width`."""
+    if width < 0:
+        return _cut(text[::-1], -width)[::-1]
+    kept = text[:width]
+    while cell_len(kept) > width:
+        kept = kept[:-1]
+    return kept
 
 
 def _range(section: Section) -> str:
