@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 from rich.console import Console
 
@@ -59,7 +60,8 @@ def ask(wish: Ask) -> None:
     agent = build(wish.agent, tokenizer=tokenizer, **options)
     with naming(wish.path):
         observer = observe.build(wish.observe, text, tokenizer=tokenizer, budget=wish.budget, format=format)
-    aside.print(f"model {visible(name)}; {observer.n} section{'' if observer.n == 1 else 's'} to read", soft_wrap=True)
+    model = name if wish.model else Path(name).name
+    aside.print(f"{visible(model)} reads {observer.n} section{'' if observer.n == 1 else 's'}", soft_wrap=True)
     engine = _engine(wish, name, agent.request_limit)
     outcome = answer(agent, Watched(observer, out if wish.trace else None), wish.question, engine, aside)
     _conclude(outcome, agent.answer_format, out, trace=wish.trace)

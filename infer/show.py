@@ -114,7 +114,7 @@ class _Columns:
 
 
 class ShortPaths:
-    """Paths in at most `width` cells. A long path is never put together: its end is climbed from the node, its beginning
+    """Paths in at most `width` cells. A long path is never put together: its end is climbed from the node, its start
     is remembered for every node on the way, so that all rows together cost no more than the nodes they touch."""
 
     def __init__(self, document: Document, width: int) -> None:
