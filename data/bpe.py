@@ -1,9 +1,9 @@
 """Which tokenizers can be counted fast, and a faster engine for them that is proved equal.
 
-Byte-level BPE tokenizers cut text by a regular expression before they merge. For the expressions listed here no piece runs past
-a letter or digit that is followed by punctuation or white space, nor past punctuation that is followed by a blank; what is left
-and right of such a place is tokenised independently (see `counts`). tiktoken merges by the same ranks an order of magnitude
-faster; it is used only where it is shown to give the same tokens.
+Byte-level BPE tokenizers cut text by a regular expression before they merge. For the expressions listed here no piece
+runs past a letter or digit that is followed by punctuation or white space, nor past punctuation that is followed by a
+blank; what is left and right of such a place is tokenised independently (see `counts`). tiktoken merges by the same
+ranks an order of magnitude faster; it is used only where it is shown to give the same tokens.
 """
 
 from __future__ import annotations
@@ -28,6 +28,18 @@ _O200K = "|".join(
         r"\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+",
     )
 )
+_CL100K = "|".join(
+    (
+        r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+",
+        r"\s++$|\s*[\r\n]|\s+(?!\S)|\s",
+    )
+)
+_QWEN35 = "|".join(
+    (
+        rf"{_CONTRACTIONS}|[^\r\n\p{{L}}\p{{N}}]?[\p{{L}}\p{{M}}]+|\p{{N}}| ?[^\s\p{{L}}\p{{M}}\p{{N}}]+[\r\n]*",
+        r"\s*[\r\n]+|\s+(?!\S)|\s+",
+    )
+)
 KNOWN_PATTERNS = frozenset(
     {
         GPT2,
@@ -35,9 +47,8 @@ KNOWN_PATTERNS = frozenset(
         r"'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s",
         rf"{_CONTRACTIONS}|[^\r\n\p{{L}}\p{{N}}]?\p{{L}}+|\p{{N}}|{_TAIL}",
         rf"{_CONTRACTIONS}|[^\r\n\p{{L}}\p{{N}}]?\p{{L}}+|\p{{N}}{{1,3}}|{_TAIL}",
-        rf"{_CONTRACTIONS}|[^\r\n\p{{L}}\p{{N}}]?[\p{{L}}\p{{M}}]+|\p{{N}}| ?[^\s\p{{L}}\p{{M}}\p{{N}}]+[\r\n]*"
-        r"|\s*[\r\n]+|\s+(?!\S)|\s+",
-        r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]|\s+(?!\S)|\s",
+        _QWEN35,
+        _CL100K,
         _O200K,
     }
 )
@@ -45,8 +56,9 @@ KNOWN_PATTERNS = frozenset(
 
 @dataclass(frozen=True)
 class Family:
-    """A byte-level BPE tokenizer whose pieces end where `counts` says. `pattern` is None where digits are split off first.
-    `added` are the texts cut out before anything else; `loose` those of them that also swallow white space around."""
+    """A byte-level BPE tokenizer whose pieces end where `counts` says. `pattern` is None where digits are split off
+    first. `added` are the texts cut out before anything else; `loose` those of them that also swallow white space
+    around."""
 
     pattern: str | None
     nfc: bool
@@ -59,7 +71,12 @@ def family_of(tokenizer: HFTokenizer) -> Family | None:
     spec = json.loads(tokenizer.to_str())
     model, normalizer = spec["model"], spec["normalizer"]
     plain = not (model.get("dropout") or model.get("continuing_subword_prefix") or model.get("end_of_word_suffix"))
-    if model["type"] != "BPE" or not plain or model.get("byte_fallback") or (normalizer or {}).get("type", "NFC") != "NFC":
+    if (
+        model["type"] != "BPE"
+        or not plain
+        or model.get("byte_fallback")
+        or (normalizer or {}).get("type", "NFC") != "NFC"
+    ):
         return None
     known, pattern = _pattern_of(spec["pre_tokenizer"])
     if not known:
@@ -75,7 +92,9 @@ def family_of(tokenizer: HFTokenizer) -> Family | None:
 
 def _pattern_of(pre_tokenizer: dict[str, Any] | None) -> tuple[bool, str | None]:
     """(known, pattern) of `[Digits]* [Split]? ByteLevel`; the pattern is None behind a `Digits` step."""
-    steps = [pre_tokenizer] if pre_tokenizer is None or pre_tokenizer["type"] != "Sequence" else pre_tokenizer["pretokenizers"]
+    if pre_tokenizer is None:
+        return False, None
+    steps = pre_tokenizer["pretokenizers"] if pre_tokenizer["type"] == "Sequence" else [pre_tokenizer]
     digits = False
     while len(steps) > 1 and steps[0]["type"] == "Digits":
         steps, digits = steps[1:], True
@@ -85,10 +104,12 @@ def _pattern_of(pre_tokenizer: dict[str, Any] | None) -> tuple[bool, str | None]
         if steps[0]["behavior"] != "Isolated" or steps[0]["invert"] or steps[1].get("use_regex", True):
             return False, None
         steps = steps[1:]
-    elif len(steps) == 1 and steps[0] and not steps[0].get("use_regex", True):
+    elif len(steps) == 1 and not steps[0].get("use_regex", True):
+        return False, None
+    if len(steps) != 1:
         return False, None
     level = steps[0]
-    known = len(steps) == 1 and bool(level) and level["type"] == "ByteLevel" and not level["add_prefix_space"]
+    known = level["type"] == "ByteLevel" and not level["add_prefix_space"]
     return known and pattern in KNOWN_PATTERNS, None if digits else pattern
 
 
@@ -102,10 +123,10 @@ def byte_alphabet() -> dict[str, int]:
 class ProvedEngine:
     """tiktoken over the ranks of a tokenizer, for the texts on which both give the same tokens.
 
-    Merges: both join the pair of lowest rank, leftmost first, so they could differ only where tiktoken joins two neighbours
-    into a token by another pair than the tokenizer's own; then the tokenizer, given that token's text alone, would not
-    return the token. That is checked for every merged token. Cutting: one expression in two regular-expression libraries,
-    probed on each character beyond ASCII that a text holds.
+    Merges: both join the pair of lowest rank, leftmost first, so they could differ only where tiktoken joins two
+    neighbours into a token by another pair than the tokenizer's own; then the tokenizer, given that token's text
+    alone, would not return the token. That is checked for every merged token. Cutting: one expression in two
+    regular-expression libraries, probed on each character beyond ASCII that a text holds.
     """
 
     longest_piece = 100_000  # characters; longer ones overflow the stack of tiktoken's expression engine
@@ -122,7 +143,9 @@ class ProvedEngine:
         self.byte_lengths = [0] * (256 + len(spec["merges"]))
         for token, rank in ranks.items():
             self.byte_lengths[rank] = len(token)
-        self._encoding = tiktoken.Encoding("proved", pat_str=family.pattern or "", mergeable_ranks=ranks, special_tokens={})
+        self._encoding = tiktoken.Encoding(
+            "proved", pat_str=family.pattern or "", mergeable_ranks=ranks, special_tokens={}
+        )
         self._probed: set[str] = set()
 
     @classmethod

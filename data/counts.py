@@ -1,10 +1,10 @@
 """Exact token counts of any slice of a text, after one pass over it.
 
-A position is *hard* if no token, in any context, can reach across it: a letter or digit before it and punctuation or white
-space after it (not an apostrophe), or punctuation before it and a blank after it, and the two characters not inside an added
-token. Text cut at hard positions is tokenised piece by piece (a fraction of the cost of one call), and a slice costs
-`A[s] + Z[e]`: the tokens up to its first hard position, those after its last one, and a difference of prefix sums between.
-Tokenizers outside the family (`bpe.family_of`) are counted slice by slice: correct, slower.
+A position is *hard* if no token, in any context, can reach across it: a letter or digit before it and punctuation or
+white space after it (not an apostrophe), or punctuation before it and a blank after it, and the two characters not
+inside an added token. Text cut at hard positions is tokenised piece by piece (a fraction of the cost of one call),
+and a slice costs `A[s] + Z[e]`: the tokens up to its first hard position, those after its last one, and a difference
+of prefix sums between. Tokenizers outside the family (`bpe.family_of`) are counted slice by slice: correct, slower.
 """
 
 from __future__ import annotations
@@ -34,12 +34,14 @@ class Units(Protocol):
         ...
 
     def fit(self, first: int, stop: int, limit: int) -> int:
-        """The end of the longest run `first:end` within `stop` before the first unit that does not fit; at least one unit."""
+        """The end of the longest run `first:end` within `stop` before the first unit that does not fit; at least one
+        unit."""
         ...
 
 
 class Counts(Protocol):
-    """Counts over one text. `ends[k]` is the character at which token k ends, a cut inside a character moved to its end."""
+    """Counts over one text. `ends[k]` is the character at which token k ends, a cut inside a character moved to its
+    end."""
 
     text: str
     ends: Ints
@@ -56,7 +58,8 @@ class Counts(Protocol):
         ...
 
     def exceeds(self, start: int, end: int, limit: int) -> bool:
-        """True where `text[start:end]` surely has more than `limit` tokens; a cheap bound, False where it is close."""
+        """True where `text[start:end]` surely has more than `limit` tokens; a cheap bound, False where it is
+        close."""
         ...
 
     def units(self, starts: Ints, ends: Ints) -> Units: ...
@@ -107,8 +110,8 @@ class HardCounts:
 
 
 class HardUnits:
-    """Siblings with the two arrays of `A[s] + Z[e]`. Where the next hard position is far, the document's own tokens stand in
-    as an estimate, and the exact count is taken only if a decision falls within `SLACK` of it."""
+    """Siblings with the two arrays of `A[s] + Z[e]`. Where the next hard position is far, the document's own tokens
+    stand in as an estimate, and the exact count is taken only if a decision falls within `SLACK` of it."""
 
     def __init__(self, counts: HardCounts, starts: Ints, ends: Ints) -> None:
         self._counts, self._starts, self._ends = counts, starts, ends
@@ -151,8 +154,9 @@ class HardUnits:
         if self._any_far or 4 * int(self._head[first] - self._starts[first]) + SLACK > limit:
             return self._fit_slowly(first, stop, limit)
         room = limit - int(self._a[first])
-        end = bisect_right(self._peak, room, first, stop)  # the first crossing of a sequence is that of its running maximum,
-        if end < stop and self._z[end] <= room:  # unless the maximum was reached before `first`
+        # A sequence first crosses where its running maximum does, unless that maximum was reached before `first`.
+        end = bisect_right(self._peak, room, first, stop)
+        if end < stop and self._z[end] <= room:
             crossing = np.flatnonzero(self._z[end:stop] > room)
             end = end + int(crossing[0]) if crossing.size else stop
         return max(end, first + 1)

@@ -1,8 +1,8 @@
 """The values that pass between layers.
 
-An `Example` is a document with a question and its reference answer. An agent yields a `Request` for each model call and is
-sent a `Reply`; it returns an `Outcome`. The environment records each exchange as a `Call` and the whole as a `Rollout`, which
-evaluation stores and training turns into rows. Nothing here knows a model, a file or a reward.
+An `Example` is a document with a question and its reference answer. An agent yields a `Request` for each model call
+and is sent a `Reply`; it returns an `Outcome`. The environment records each exchange as a `Call` and the whole as a
+`Rollout`, which evaluation stores and training turns into rows. Nothing here knows a model, a file or a reward.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ Finish = Literal["stop", "length", "error", "overflow"]
 
 @dataclass(frozen=True)
 class Reference:
-    """What a right answer is (paper, Section 4.2). `kind` says how one value is compared; `count` is how many values the
-    question asks for (None where it does not say); `ordered` whether the question asks for an order."""
+    """What a right answer is (paper, Section 4.2). `kind` says how one value is compared; `count` is how many values
+    the question asks for (None where it does not say); `ordered` whether the question asks for an order."""
 
     values: tuple[str, ...]
     kind: Literal["text", "number"] = "text"
@@ -31,7 +31,8 @@ class Reference:
 
 @dataclass(frozen=True)
 class Example:
-    """One document, one question. `length` is the benchmark's bucket in tokens; `spec` the reference specification as JSON."""
+    """One document, one question. `length` is the benchmark's bucket in tokens; `spec` the reference specification as
+    JSON."""
 
     context: str
     format: str
@@ -52,7 +53,8 @@ class Example:
 @dataclass(frozen=True)
 class Request:
     """One model call an agent asks for. `section` is the 0-based section read, `pass_id` k for the k-th rereading.
-    `think_tokens > 0` asks for two-stage generation with a forced `</think>`; `enable_thinking=None` passes no flag."""
+    `think_tokens > 0` asks for two-stage generation with a forced `</think>`; `enable_thinking=None` passes no
+    flag."""
 
     kind: Kind
     messages: tuple[Message, ...]
@@ -97,8 +99,8 @@ class Call:
 
 @dataclass(frozen=True)
 class Rollout:
-    """One agent run over one example. `failure` is "" or why it ended early ("error", "overflow"): such a rollout has an
-    empty answer and scores 0. `n_sections` counts the sections of the reading, read or not."""
+    """One agent run over one example. `failure` is "" or why it ended early ("error", "overflow"): such a rollout has
+    an empty answer and scores 0. `n_sections` counts the sections of the reading, read or not."""
 
     key: str
     calls: tuple[Call, ...]

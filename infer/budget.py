@@ -35,4 +35,5 @@ def choose_budget(count: Callable[[int], int], flat: int, base: int) -> int:
 
 def scan_budgets(count: Callable[[int], int], flat: int, base: int) -> int:
     """The global arg min of Eq. 11 over all of [C, 2C-1], by the same preferences among equals."""
-    return min(range(base, 2 * base), key=lambda b: (abs((n := count(b)) - flat), n < flat, b))
+    counts = {budget: count(budget) for budget in range(base, 2 * base)}
+    return min(counts, key=lambda budget: (abs(counts[budget] - flat), counts[budget] < flat, budget))

@@ -1,14 +1,16 @@
 """What an agent is shown of a document: the four kinds of observation (paper, Eq. 3 and 16).
 
-`flat` shows windows of C tokens; `tree` the sections, rendered; `tree+path` their structural paths too; `treeagent` also the
-spans that residual links find in the memory saved so far. All of it goes into the section slot of the agent's own prompt.
-Sections are shared through the document; what an observer keeps for itself is the history H of one rollout.
+`flat` shows windows of C tokens; `tree` the sections, rendered; `tree+path` their structural paths too; `treeagent`
+also the spans that residual links find in the memory saved so far. All of it goes into the section slot of the
+agent's own prompt. Sections are shared through the document; what an observer keeps for itself is the history H of
+one rollout.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any, Literal, Protocol, get_args
 
 from ..data.counts import Counts
@@ -130,7 +132,8 @@ def build(
     format: str | None = None,
     dedup_spans: bool = False,
 ) -> Observer:
-    """An observer with an empty history. `document` is a `Document`, or text together with its `format`; `budget` is C."""
+    """An observer with an empty history. `document` is a `Document`, or text together with its `format`; `budget` is
+    C."""
     if kind not in KINDS:
         raise ConfigError(f"unknown observer {kind!r}; known: {', '.join(KINDS)}")
     if isinstance(document, str):
@@ -170,5 +173,5 @@ def _windows(counts: Counts, length: int, budget: int) -> tuple[Section, ...]:
             oversize=False,
             last_of_leaf=False,
         )
-        for t, (start, end) in enumerate(zip(edges, edges[1:], strict=False))
+        for t, (start, end) in enumerate(pairwise(edges))
     )

@@ -1,4 +1,5 @@
-"""A document's reading plan: its sections with paths, links and wrappers, found once and shared by all who read it."""
+"""A document's reading plan: its sections with paths, links and wrappers, found once and shared by all who read
+it."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from ..data.formats import parse
 from ..data.tokens import Tokenizer, load_tokenizer
 from ..data.tree import Document
 from ..errors import ConfigError
-from .budget import choose_budget
+from .budget import choose_budget, scan_budgets
 from .links import residual_links
 from .paths import ELIDED
 from .sections import Kind, Piece, Structure
@@ -64,8 +65,9 @@ class Section:
 
 @dataclass(frozen=True)
 class Plan:
-    """Sections of one document under one tokenizer. `base_budget` is C, `budget` the B used, `flat_count` ceil(tokens / C);
-    `wrappers[t]` stands before and after section t in `render`; `elided` counts the wrappers that were shortened."""
+    """Sections of one document under one tokenizer. `base_budget` is C, `budget` the B used, `flat_count` ceil(tokens
+    / C); `wrappers[t]` stands before and after section t in `render`; `elided` counts the wrappers that were
+    shortened."""
 
     document: Document
     counts: Counts
@@ -84,24 +86,41 @@ class Plan:
 
 
 def plan_sections(
-    text: str, *, format: str = "json", tokenizer: Any, budget: int = 5000, exact_budget: int | None = None
+    text: str,
+    *,
+    format: str = "json",
+    tokenizer: Any,
+    budget: int = 5000,
+    exact_budget: int | None = None,
+    full_scan: bool = False,
 ) -> Plan:
     """The sections of `text` (paper, Algorithm 1 and A.2).
 
-    `tokenizer` is anything `load_tokenizer` takes. `budget` is C, from which B is searched; with `exact_budget` B = C is
-    that number. Raises ParseError, ConfigError, ModelError.
+    `tokenizer` is anything `load_tokenizer` takes. `budget` is C, from which B is searched by A.2, or with
+    `full_scan` over all of [C, 2C-1]; with `exact_budget` B = C is that number. Raises ParseError, ConfigError,
+    ModelError.
     """
-    return plan_document(parse(text, format), load_tokenizer(tokenizer), budget=budget, exact_budget=exact_budget)
+    document, loaded = parse(text, format), load_tokenizer(tokenizer)
+    return plan_document(document, loaded, budget=budget, exact_budget=exact_budget, full_scan=full_scan)
 
 
-def plan_document(document: Document, tokenizer: Tokenizer, *, budget: int, exact_budget: int | None = None) -> Plan:
+def plan_document(
+    document: Document,
+    tokenizer: Tokenizer,
+    *,
+    budget: int,
+    exact_budget: int | None = None,
+    full_scan: bool = False,
+) -> Plan:
     """The plan of a parsed document; found once for a document, tokenizer and budget while the document lives."""
     for name, value in (("budget", budget), ("exact_budget", exact_budget)):
         if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
             raise ConfigError(f"{name} must be a positive number of tokens, not {value!r}")
-    key = ("plan", tokenizer.fingerprint, budget, exact_budget)
+    if exact_budget is not None and full_scan:
+        raise ConfigError("an exact budget leaves nothing to scan")
+    key = ("plan", tokenizer.fingerprint, budget, exact_budget, full_scan)
     if key not in document.derived:
-        document.derived[key] = _plan(document, measured(document, tokenizer), budget, exact_budget)
+        document.derived[key] = _plan(document, measured(document, tokenizer), budget, exact_budget, full_scan)
     return document.derived[key]
 
 
@@ -113,11 +132,12 @@ def measured(document: Document, tokenizer: Tokenizer) -> Counts:
     return document.derived[key]
 
 
-def _plan(document: Document, counts: Counts, budget: int, exact_budget: int | None) -> Plan:
+def _plan(document: Document, counts: Counts, budget: int, exact_budget: int | None, full_scan: bool) -> Plan:
     base = budget if exact_budget is None else exact_budget
     flat = max(1, -(-counts.total // base))
     structure = Structure(document, counts, base, 2 * base - 1 if exact_budget is None else base)
-    chosen = choose_budget(structure.count, flat, base) if exact_budget is None else base
+    search = scan_budgets if full_scan else choose_budget
+    chosen = search(structure.count, flat, base) if exact_budget is None else base
     pieces, lasts = structure.pieces(chosen)
     links = residual_links(lasts, len(pieces))
     wrappers = _Wrappers(document, counts)

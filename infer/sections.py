@@ -1,8 +1,8 @@
 """Sectioning (paper, Algorithm 1).
 
-A subtree within the budget stays whole; adjacent siblings are grouped greedily; what is too large is opened. Opened nodes are
-kept with the token counts of their children, so that sectioning at one more budget costs a binary search per section and no
-tokenising. All walks are iterative.
+A subtree within the budget stays whole; adjacent siblings are grouped greedily; what is too large is opened. Opened
+nodes are kept with the token counts of their children, so that sectioning at one more budget costs a binary search
+per section and no tokenising. All walks are iterative.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ Kind = Literal["subtree", "siblings", "text"]
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """One section as source text. `place` is the subtree's node, the parent of grouped siblings, or the leaf a span is cut
-    from; `range` the ordinals of grouped siblings, both included; `source[start:end]` in characters."""
+    """One section as source text. `place` is the subtree's node, the parent of grouped siblings, or the leaf a span
+    is cut from; `range` the ordinals of grouped siblings, both included; `source[start:end]` in characters."""
 
     kind: Kind
     place: Node
@@ -33,13 +33,15 @@ class Piece:
 
 @dataclass(slots=True)
 class _Opened:
-    """A node whose children are counted. `opened` holds those children that were too large at some budget."""
+    """A node whose children are counted. `over` are those too large at the least budget, `always` at the greatest
+    too; `opened` holds those that were opened at some budget."""
 
     node: Node
     starts: list[int]
     ends: list[int]
     units: Units
     over: list[int]
+    always: bool
     opened: dict[int, _Opened | Node]
 
 
@@ -66,10 +68,12 @@ class Structure:
             return node
         starts, ends = self.document.spans(node)
         units = self.counts.units(starts, ends)
-        return _Opened(node, starts.tolist(), ends.tolist(), units, list(units.over(self._least)), {})
+        over = list(units.over(self._least))
+        always = not over or len(units.over(self._most)) == len(over)
+        return _Opened(node, starts.tolist(), ends.tolist(), units, over, always, {})
 
     def _too_large(self, opened: _Opened, budget: int) -> list[int]:
-        if budget == self._least or not opened.over:
+        if budget == self._least or opened.always:
             return opened.over
         return list(opened.units.over(budget))
 
@@ -106,8 +110,8 @@ class Structure:
         return total
 
     def pieces(self, budget: int) -> tuple[list[Piece], list[list[int]]]:
-        """The sections in document order, and for each opened node the last section of each of its children, ascending
-        (what Eq. 14 needs)."""
+        """The sections in document order, and for each opened node the last section of each of its children,
+        ascending (what Eq. 14 needs)."""
         root = self.document.root
         if self._root_tokens <= budget:
             return [Piece("subtree", root, None, root.start, root.end)], []
@@ -165,6 +169,6 @@ class _Frame:
 def _runs(units: Units, first: int, stop: int, budget: int) -> Iterator[tuple[int, int]]:
     """Greedy groups of the fitting siblings `first:stop`, as (first, end)."""
     while first < stop:
-        end = units.fit(first, stop, budget)
+        end = units.fit(first, stop, budget) if stop - first > 1 else stop
         yield first, end
         first = end

@@ -16,13 +16,15 @@ from ..data.tokens import Tokenizer
 MOST_SPANS = 4
 SPAN_TOKENS = 96
 SHARED_TERM = 0.25
-FUNCTION_WORDS = frozenset(
-    """a about above after again against all also am an and any are as at be because been before being below between both
-    but by can could did do does doing down during each few for from further had has have having he her here hers him his how
-    i if in into is it its itself just me more most my no nor not of off on once only or other our out over own per s same
-    she should so some such t than that the their them then there these they this those through to too under until up us very
-    was we were what when where which while who whom whose why will with would you your""".split()
+_FUNCTION_WORDS = (
+    "a about above after again against all also am an and any are as at be because been before being "
+    "below between both but by can could did do does doing down during each few for from further had has "
+    "have having he her here hers him his how i if in into is it its itself just me more most my no nor "
+    "not of off on once only or other our out over own per s same she should so some such t than that the "
+    "their them then there these they this those through to too under until up us very was we were what "
+    "when where which while who whom whose why will with would you your "
 )
+FUNCTION_WORDS = frozenset(_FUNCTION_WORDS.split())
 _SPAN_END = re.compile(r"[\r\n]+|(?<=[.!?])[ \t]+|(?<=[。！？])")
 _TERM = re.compile(r"[^\W_]+")
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
@@ -59,8 +61,8 @@ def retrieve(
 ) -> tuple[Span, ...]:
     """The best spans of the states (section index, memory), at most `MOST_SPANS`, each cut to `SPAN_TOKENS` tokens.
 
-    Ranked by score; among equals the earlier section and the earlier place in its state come first. With `dedup` a text
-    is taken once.
+    Ranked by score; among equals the earlier section and the earlier place in its state come first. With `dedup` a
+    text is taken once.
     """
     wanted = terms(question)
     found = [
@@ -81,7 +83,8 @@ def retrieve(
 
 
 def cut_to(text: str, most: int, tokenizer: Tokenizer) -> str:
-    """The longest beginning of `text` that ends at one of its own tokens and has at most `most` tokens encoded alone."""
+    """The longest beginning of `text` that ends at one of its own tokens and has at most `most` tokens encoded
+    alone."""
     if len(text) <= most and text.isascii():  # a token is at least a byte
         return text
     counts = tokenizer.measure(text)

@@ -1,7 +1,7 @@
 """SplitText (paper, Appendix A.1): a long leaf becomes consecutive spans within the budget.
 
-A cut never falls inside an escape or another unit that its format keeps whole. Each span reaches as far as the budget allows and
-then falls back to the last sentence end, or else the last blank, if that still fills `FILL` of the budget.
+A cut never falls inside an escape or another unit that its format keeps whole. Each span reaches as far as the budget
+allows and then falls back to the last sentence end, or else the last blank, if that still fills `FILL` of the budget.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ _WORD_END = re.compile(rf"{_BLANK}+")
 
 
 def split_text(leaf: LeafText, counts: Counts, budget: int) -> list[tuple[int, int]]:
-    """Spans (start, end) in characters that tile the leaf's text, each of at most `budget` tokens encoded alone, except a
-    single indivisible unit that has more."""
+    """Spans (start, end) in characters that tile the leaf's text, each of at most `budget` tokens encoded alone,
+    except a single indivisible unit that has more."""
     spans = []
     start = leaf.start
     while start < leaf.end:

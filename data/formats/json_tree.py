@@ -1,8 +1,9 @@
 """JSON (RFC 8259) as a tree of exact spans.
 
-A numpy index of all separators, ordered by depth, gives the children of any container as one slice of two arrays; no object
-is made per node. `json.loads` is the strict check; what it refuses, and what is too deep for it, goes to a grammar of our own
-that walks without recursion and says where the text is wrong. Numbers are spans and are never converted; duplicate keys stay.
+A numpy index of all separators, ordered by depth, gives the children of any container as one slice of two arrays; no
+object is made per node. `json.loads` is the strict check; what it refuses, and what is too deep for it, goes to a
+grammar of our own that walks without recursion and says where the text is wrong. Numbers are spans and are never
+converted; duplicate keys stay.
 """
 
 from __future__ import annotations
@@ -66,10 +67,7 @@ class JsonDocument(Document):
         if parent.kind == "array":
             return f"[{node.ordinal}]"
         key = self._key(node.start)
-        if _IDENTIFIER.match(key):
-            step = "." + key
-        else:
-            step = "[" + _quoted(key) + "]"
+        step = f".{key}" if _IDENTIFIER.match(key) else f"[{_quoted(key)}]"
         copy = self._copies(parent).get(node.ordinal, 1)
         return step if copy == 1 else f"{step}#{copy}"
 
@@ -98,7 +96,8 @@ class JsonDocument(Document):
         return self._index.solid_from(colon + 1)
 
     def _copies(self, parent: Node) -> dict[int, int]:
-        """For members whose key stood in `parent` before: ordinal to 2, 3, …; found once for each object asked about."""
+        """For members whose key stood in `parent` before: ordinal to 2, 3, …; found once for each object asked
+        about."""
         copies = self._copies_of.get(parent.content)
         if copies is None:
             copies = self._copies_of[parent.content] = {}
@@ -123,7 +122,8 @@ class _Index:
     """Where the containers and commas of a valid JSON text stand, ordered so that each container's are adjacent.
 
     Separators (brackets and commas outside strings) are sorted by depth, then position. At one depth the text reads
-    `[ , , ] [ , ]`, so the children of a container lie between consecutive entries from its opening to its closing bracket.
+    `[ , , ] [ , ]`, so the children of a container lie between consecutive entries from its opening to its closing
+    bracket.
     """
 
     def __init__(self, text: str) -> None:
@@ -206,11 +206,14 @@ _WORD = re.compile(r"(?:true|false|null)(?![0-9A-Za-z_])")
 
 
 def check_json(text: str, start: int = 0) -> None:
-    """Raises ParseError unless `text[start:]` is one JSON value of any depth, by RFC 8259, without lone surrogates."""
+    """Raises ParseError unless `text[start:]` is one JSON value of any depth, by RFC 8259, without lone
+    surrogates."""
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        raise ParseError.at("json", text, error.start, "a lone surrogate is not a character; write it escaped") from None
+        raise ParseError.at(
+            "json", text, error.start, "a lone surrogate is not a character; write it escaped"
+        ) from None
     try:
         json.loads(text[start:] if start else text, parse_int=len, parse_float=len, parse_constant=_refuse)
     except (ValueError, RecursionError):
