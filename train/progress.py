@@ -1,7 +1,7 @@
 """What a person sees of a training run while it goes: where the step is, and one line when it is done.
 
-`Progress` says nothing and is what other ranks and tests use; `ConsoleProgress` keeps one live line on a terminal and prints
-a plain line now and then elsewhere.
+`Progress` says nothing and is what other ranks and tests use; `ConsoleProgress` keeps one live line on a terminal and
+prints a plain line now and then elsewhere.
 """
 
 from __future__ import annotations

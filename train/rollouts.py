@@ -1,8 +1,9 @@
 """Many rollouts in step, by one batched sampler per rank.
 
-Rollouts are generators that yield a `Request`, are sent a `Reply`, and return what they made. Each turn sends one request of
-every open rollout. Sampling is collective across ranks (weights are gathered or synchronised inside it), so every rank makes
-the same number of sampler calls: as many as the busiest rank needs, with an empty list where a rank has nothing to ask.
+Rollouts are generators that yield a `Request`, are sent a `Reply`, and return what they made. Each turn sends one
+request of every open rollout. Sampling is collective across ranks (weights are gathered or synchronised inside it), so
+every rank makes the same number of sampler calls: as many as the busiest rank needs, with an empty list where a rank
+has nothing to ask.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ def in_step(
 ) -> list[Made]:
     """Runs all rollouts to their end and returns what they made, in order.
 
-    `most(n)` is the largest n over all ranks (the identity on one rank); `batch_size` bounds the requests of one sampler
-    call (0: no bound); `on_turn(done, total)` is told of progress before each turn.
+    `most(n)` is the largest n over all ranks (the identity on one rank); `batch_size` bounds the requests of one
+    sampler call (0: no bound); `on_turn(done, total)` is told of progress before each turn.
     """
     made: dict[int, Made] = {}
     requests: dict[int, Request] = {}

@@ -1,8 +1,8 @@
 """Requests and replies as token ids.
 
-The trainer samples from token ids and trains on token ids; text exists only at the agent's side. The limit on new tokens is
-each request's own: a batch is sampled up to the largest, and what a shorter request did not ask for is cut, which leaves its
-distribution unchanged.
+The trainer samples from token ids and trains on token ids; text exists only at the agent's side. The limit on new
+tokens is each request's own: a batch is sampled up to the largest, and what a shorter request did not ask for is cut,
+which leaves its distribution unchanged.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ def encode(tokenizer: Any, request: Request) -> list[int]:
         raise ConfigError(f"a {request.kind} call asks for two-stage thinking, which cannot be trained yet")
     options = {} if request.enable_thinking is None else {"enable_thinking": request.enable_thinking}
     messages = [dict(message) for message in request.messages]
-    return tokenizer.apply_chat_template(messages, add_generation_prompt=True, tokenize=True, return_dict=False, **options)
+    return tokenizer.apply_chat_template(
+        messages, add_generation_prompt=True, tokenize=True, return_dict=False, **options
+    )
 
 
 def fits(request: Request, prompt_ids: Sequence[int], limit: int) -> bool:
@@ -48,6 +50,7 @@ def reply(
     )
 
 
-def overflow() -> Reply:
+def overflow(request: Request, prompt_ids: Sequence[int], limit: int) -> Reply:
     """The answer to a request that is not sent."""
-    return Reply("", finish="overflow")
+    asked = f"{len(prompt_ids)} prompt tokens + {request.think_tokens + request.max_tokens} to generate"
+    return Reply("", finish="overflow", n_requests=0, error=f"{asked} > {limit}, the request limit")

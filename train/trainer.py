@@ -3,18 +3,17 @@
 One trainer step is one generation batch and one optimiser step. TRL keeps rewards, group advantages, loss, reference,
 buffering and checkpoints; five methods are replaced (training is by conversation rows, rewards by rollouts):
 `_generate` runs the environment and flattens the rollouts; `_generate_and_score_completions` carries advantages from N
-rollouts to M rows; `compute_loss` goes through R conversations at a time and synchronises on the last; the log-probability
-pass is cut to each chunk's own length; `evaluate` is greedy rollouts and their rewards. These are private methods of TRL: the
-version is pinned and a test guards their signatures.
+rollouts to M rows; `compute_loss` goes through R conversations at a time and synchronises on the last; the
+log-probability pass is cut to each chunk's own length; `evaluate` is greedy rollouts and their rewards. These are
+private methods of TRL: the version is pinned and a test guards their signatures.
 """
 
 from __future__ import annotations
 
 import functools
-import math
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from typing import Any, Protocol
 
 import torch
@@ -26,11 +25,11 @@ from trl.trainer.grpo_trainer import GRPOTrainer
 from ..data.rollout import Example, Reply, Request, Rollout
 from . import rows as row_batch
 from . import sampling
+from .batches import Inputs, merged, micro_batches, trained_tokens, used_columns
 from .progress import Progress
 from .rollouts import in_step
 from .rows import Totals, Weighting
 
-Inputs = dict[str, Any]
 RewardFunction = Callable[[Rollout, Example], float]
 
 
@@ -43,7 +42,8 @@ class RolloutSource(Protocol):
 
 
 def as_dataset(examples: Sequence[Example], first: int = 0) -> Dataset:
-    """The rows TRL samples from: the question and the example's place in the trainer's list (documents stay out of it)."""
+    """The rows TRL samples from: the question and the example's place in the trainer's list (documents stay out of
+    it)."""
     places = list(range(first, first + len(examples)))
     return Dataset.from_dict({"prompt": [example.question for example in examples], "example": places})
 
@@ -57,8 +57,9 @@ def _reward_of_batch(function: RewardFunction, examples: Sequence[Example]) -> C
 
 
 class ConversationTrainer(GRPOTrainer):
-    """GRPOTrainer over rollouts of many conversations. `per_micro_batch` (R) bounds the memory of a step; `request_limit`
-    is the most tokens a call may take, prompt and reply; `batch_size` bounds the prompts of one generation call (0: all)."""
+    """GRPOTrainer over rollouts of many conversations. `per_micro_batch` (R) bounds the memory of a step;
+    `request_limit` is the most tokens a call may take, prompt and reply; `batch_size` bounds the prompts of one
+    generation call (0: all)."""
 
     def __init__(
         self,
@@ -82,13 +83,21 @@ class ConversationTrainer(GRPOTrainer):
         self.progress = progress or Progress()
         self.seconds: dict[str, float] = {}
         self._greedy = False
+        reward_funcs: list[Any] = [_reward_of_batch(function, self.train_examples) for function in rewards]
         super().__init__(
-            reward_funcs=[_reward_of_batch(function, self.train_examples) for function in rewards],
+            reward_funcs=reward_funcs,
             train_dataset=as_dataset(self.train_examples),
             eval_dataset=as_dataset(self.dev_examples) if self.dev_examples else None,
             **trl,
         )
-        self.request_limit = min(request_limit, getattr(self.model.config, "max_position_embeddings", request_limit))
+        positions = getattr(self.policy.config, "max_position_embeddings", request_limit)
+        self.request_limit = min(request_limit, positions)
+        self._eos: int = self.eos_token_ids[0]
+
+    @property
+    def policy(self) -> Any:
+        """The model that is trained, unwrapped."""
+        return self.model
 
     # Rollouts ------------------------------------------------------------------------------------------------------
 
@@ -109,14 +118,15 @@ class ConversationTrainer(GRPOTrainer):
             self._greedy = before
 
     def sample(self, requests: Sequence[Request]) -> list[Reply]:
-        """One collective generation call. A rank without a request that fits sends one dummy prompt and ignores the answer."""
+        """One collective generation call. A rank without a request that fits sends one dummy prompt and ignores the
+        answer."""
         began = time.perf_counter()
         prompts = [sampling.encode(self._tokenizer, request) for request in requests]
         sent = [i for i, request in enumerate(requests) if sampling.fits(request, prompts[i], self.request_limit)]
-        ids = [prompts[i] for i in sent] or [[self._tokenizer.eos_token_id]]
+        batch = [prompts[i] for i in sent] or [[self._eos]]
         with self._decoding(max((requests[i].max_tokens for i in sent), default=1)):
-            completions, logprobs = self._generate_single_turn(ids, None, {}, num_generations=1)
-        replies = [sampling.overflow() for _ in requests]
+            completions, logprobs = self._generate_single_turn(batch, None, {}, num_generations=1)
+        replies = [sampling.overflow(r, ids, self.request_limit) for r, ids in zip(requests, prompts, strict=True)]
         for place, i in enumerate(sent):
             lps = None if logprobs is None else logprobs[place]
             completion = completions[place]
@@ -126,27 +136,30 @@ class ConversationTrainer(GRPOTrainer):
 
     @contextmanager
     def _decoding(self, max_new_tokens: int) -> Iterator[None]:
-        """Generation up to `max_new_tokens`, greedy in evaluation, and without dropout, as the policy is read elsewhere."""
-        config, kwargs, training = self.generation_config, self.generation_kwargs, self.model.training
+        """Generation up to `max_new_tokens`, greedy in evaluation, and without dropout, as the policy is read
+        elsewhere."""
+        config, kwargs, training = self.generation_config, self.generation_kwargs, self.policy.training
         changed = {**kwargs, "max_new_tokens": max_new_tokens}
         if self._greedy:
             changed |= {"do_sample": False, "temperature": None, "top_p": None, "top_k": None, "min_p": None}
         self.generation_kwargs = changed
         self.generation_config = GenerationConfig(**changed, disable_compile=True)
-        self.model.eval()
+        self.policy.eval()
         try:
             yield
         finally:
             self.generation_config, self.generation_kwargs = config, kwargs
-            self.model.train(training)
+            self.policy.train(training)
 
     def _most(self, count: int) -> int:
-        return int(self.accelerator.gather(torch.tensor([count], device=self.accelerator.device)).max().item())
+        counts: Any = self.accelerator.gather(torch.tensor([count], device=self.accelerator.device))
+        return int(counts.max())
 
     def _summed(self, values: Sequence[float]) -> list[float]:
         """Element-wise sums over all ranks."""
         local = torch.tensor([list(values)], dtype=torch.float64, device=self.accelerator.device)
-        return self.accelerator.gather(local).sum(dim=0).tolist()
+        rows: Any = self.accelerator.gather(local)
+        return rows.sum(dim=0).tolist()
 
     def _spent(self, phase: str, began: float) -> None:
         self.seconds[phase] = self.seconds.get(phase, 0.0) + time.perf_counter() - began
@@ -159,7 +172,7 @@ class ConversationTrainer(GRPOTrainer):
         made = row_batch.from_rollouts(rollouts)
         count = row_batch.padded_count(self._most(len(made)), self.per_micro_batch)
         with_logprobs = bool(made) and all(row.logprobs is not None for row in made)
-        self._rows = row_batch.pad(made, count, self._tokenizer.eos_token_id, logprobs=with_logprobs)
+        self._rows = row_batch.pad(made, count, self._eos, logprobs=with_logprobs)
         self._totals = self._record(rollouts, made)
         self.seconds["read"] = time.perf_counter() - began - (self.seconds["generate"] - generated)
         return (
@@ -224,18 +237,19 @@ class ConversationTrainer(GRPOTrainer):
             self._metrics["train"][f"seconds/{phase}"].append(seconds)
         return loss
 
-    def compute_loss_context_manager(self) -> AbstractContextManager[Any]:
+    def compute_loss_context_manager(self) -> ExitStack:
         """None: the inner backward passes must stay outside autocast, which the log-probability pass enters itself."""
-        return nullcontext()
+        return ExitStack()
 
     def compute_loss(
         self, model: Any, inputs: Inputs, return_outputs: bool = False, num_items_in_batch: Any = None
     ) -> torch.Tensor:
         """The loss over all rows, R conversations at a time. Backward runs here for all but the last, without
-        synchronising; Trainer runs it for the last, so that ranks exchange gradients once. The value is the total loss."""
+        synchronising; Trainer runs it for the last, so that ranks exchange gradients once. The value is the total
+        loss."""
         state = self.accelerator.gradient_state
         deepspeed = self.accelerator.distributed_type == DistributedType.DEEPSPEED
-        parts = _micro_batches(inputs, self.per_micro_batch)
+        parts = micro_batches(inputs, self.per_micro_batch)
         before = {name: len(values) for name, values in self._metrics["train"].items()}
         boundary = state.sync_gradients
         done = torch.zeros((), device=self.accelerator.device)
@@ -254,19 +268,13 @@ class ConversationTrainer(GRPOTrainer):
         return last
 
     def _merge_metrics(self, before: dict[str, int], parts: Sequence[Inputs]) -> None:
-        """One value per step for what TRL logged once per micro-batch: means weighted by tokens, so that neither padding
-        nor the way rows are grouped shows in them."""
-        tokens = self._summed([float((part["completion_mask"] * part["tool_mask"]).sum()) for part in parts])
+        """One value per step for what TRL logged once per micro-batch, so that neither padding nor the way rows are
+        grouped shows in it."""
+        tokens = self._summed([trained_tokens(part) for part in parts])
         for name, values in self._metrics["train"].items():
             new = values[before.get(name, 0) :]
-            if len(new) != len(parts):
-                continue
-            real = [(v, t) for v, t in zip(new, tokens, strict=True) if t and not math.isnan(v)]
-            if name.endswith(("_min", "_max")):
-                merged = (min if name.endswith("_min") else max)((v for v, _ in real), default=math.nan)
-            else:
-                merged = sum(v * t for v, t in real) / max(sum(t for _, t in real), 1.0)
-            values[before.get(name, 0) :] = [merged]
+            if len(new) == len(parts):
+                values[before.get(name, 0) :] = [merged(name, new, tokens)]
 
     def _get_per_token_logps_and_entropies(
         self,
@@ -279,14 +287,15 @@ class ConversationTrainer(GRPOTrainer):
         compute_aux_loss: bool = False,
         **images: Any,
     ) -> tuple[torch.Tensor, torch.Tensor | None, torch.Tensor | None]:
-        """Log-probabilities of R conversations at a time, each chunk cut to the columns it uses. Shapes (rows, logits_to_keep)."""
+        """Log-probabilities of R conversations at a time, each chunk cut to the columns it uses. Shapes (rows,
+        logits_to_keep)."""
         if compute_aux_loss:
             raise NotImplementedError("a balancing loss for experts depends on how rows are grouped")
         logps, entropies = [], []
         for start in range(0, len(input_ids), self.per_micro_batch):
             chunk = slice(start, start + self.per_micro_batch)
             ids, mask = input_ids[chunk], attention_mask[chunk]
-            left, right = _used_columns(mask, logits_to_keep)
+            left, right = used_columns(mask, logits_to_keep)
             keep = logits_to_keep - (mask.size(1) - right)
             logp, entropy, _ = super()._get_per_token_logps_and_entropies(
                 model, ids[:, left:right], mask[:, left:right], keep, compute_entropy=compute_entropy
@@ -302,11 +311,11 @@ class ConversationTrainer(GRPOTrainer):
     def evaluate(
         self, eval_dataset: Any = None, ignore_keys: list[str] | None = None, metric_key_prefix: str = "eval"
     ) -> dict[str, float]:
-        """Greedy rollouts over the dev examples and their mean rewards, each example counted once whatever the ranks."""
-        training = self.model.training
+        """Greedy rollouts over the dev examples and their mean rewards. Each example counts once, whatever the ranks."""
+        training = self.policy.training
         rank, world = self.accelerator.process_index, self.accelerator.num_processes
         began = time.perf_counter()
-        self.model.eval()
+        self.policy.eval()
         try:
             mine = self.dev_examples[rank::world]
             rollouts = self.roll_out(mine, greedy=True)
@@ -317,28 +326,9 @@ class ConversationTrainer(GRPOTrainer):
             metrics[f"{metric_key_prefix}_seconds"] = time.perf_counter() - began
             self.log(metrics)
         finally:
-            self.model.train(training)
+            self.policy.train(training)
         self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, metrics)
         return metrics
 
     def create_model_card(self, *args: Any, **kwargs: Any) -> None:
         """Nothing: a checkpoint is for resuming; the adapter's own folder says what it is."""
-
-
-def _micro_batches(inputs: Inputs, size: int) -> list[Inputs]:
-    """The rows in chunks of `size`, longest first, so that a chunk's rows are of like length. Scalars go to each chunk."""
-    lengths = inputs["prompt_mask"].sum(dim=1) + inputs["completion_mask"].sum(dim=1)
-    order = lengths.argsort(descending=True, stable=True)
-    return [
-        {name: value[chosen] if torch.is_tensor(value) and value.ndim else value for name, value in inputs.items()}
-        for chosen in order.split(size)
-    ]
-
-
-def _used_columns(mask: torch.Tensor, keep: int) -> tuple[int, int]:
-    """First and past-the-last column that some row uses, with at least one column on either side of the prompt's end."""
-    border = mask.size(1) - keep
-    used = mask.any(dim=0).nonzero().flatten()
-    left = int(used[0]) if len(used) else border - 1
-    right = int(used[-1]) + 1 if len(used) else border + 1
-    return min(left, border - 1), max(right, border + 1)

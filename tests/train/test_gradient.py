@@ -21,7 +21,9 @@ def assert_right(facts: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("per_micro_batch", [1, 3, 64])
-def test_the_gradient_is_the_plain_one_for_any_micro_batch(tiny_model: Path, tmp_path: Path, per_micro_batch: int) -> None:
+def test_the_gradient_is_the_plain_one_for_any_micro_batch(
+    tiny_model: Path, tmp_path: Path, per_micro_batch: int
+) -> None:
     from train_harness import check_gradient
 
     facts = check_gradient(
@@ -36,7 +38,9 @@ def test_the_gradient_is_the_plain_one_for_any_micro_batch(tiny_model: Path, tmp
 def test_calls_or_rollouts_weigh_alike_where_asked(tiny_model: Path, tmp_path: Path, weighting: str) -> None:
     from train_harness import check_gradient
 
-    facts = check_gradient(tiny_model, tmp_path, per_micro_batch=3, weighting=weighting, trl_per_device_train_batch_size=8)
+    facts = check_gradient(
+        tiny_model, tmp_path, per_micro_batch=3, weighting=weighting, trl_per_device_train_batch_size=8
+    )
     assert_right(facts)
 
 
@@ -46,7 +50,11 @@ def on_two_processes(model: Path, out: Path, **options: Any) -> dict[str, Any]:
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", str(harness)]
     environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore"}
     ran = subprocess.run(
-        [*command, str(model), str(out), json.dumps(options)], env=environment, capture_output=True, text=True, timeout=120
+        [*command, str(model), str(out), json.dumps(options)],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
     )
     assert ran.returncode == 0, ran.stderr[-3000:]
     facts = json.loads((out / "facts.json").read_text())
@@ -64,6 +72,8 @@ def test_two_processes_with_ragged_counts_give_the_plain_gradient(tiny_model: Pa
 
 @pytest.mark.slow
 def test_a_group_split_over_two_processes_gives_the_plain_gradient(tiny_model: Path, tmp_path: Path) -> None:
-    facts = on_two_processes(tiny_model, tmp_path, per_micro_batch=2, trl_max_steps=2, trl_per_device_train_batch_size=2)
+    facts = on_two_processes(
+        tiny_model, tmp_path, per_micro_batch=2, trl_max_steps=2, trl_per_device_train_batch_size=2
+    )
     assert_right(facts)
     assert any(a != b for a, b in facts["calls"])

@@ -1,18 +1,21 @@
-"""What the tests of training share: a tiny random model over single characters, an environment without documents, a trainer
-in float32, and the policy gradient written out in plain torch. Run as a script it checks the gradient on several processes:
-`python -m torch.distributed.run --nproc-per-node 2 train_harness.py MODEL OUT '{"per_micro_batch": 3}'`."""
+"""What the tests of training share: a tiny random model over single characters, an environment without documents, a
+trainer in float32, and the policy gradient written out in plain torch. Run as a script it checks the gradient on
+several processes: `python -m torch.distributed.run --nproc-per-node 2 train_harness.py MODEL OUT '{"per_micro_batch":
+3}'`."""
 
 from __future__ import annotations
 
 import json
 import os
 import sys
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-os.environ.update(HF_HUB_OFFLINE="1", HF_HUB_DISABLE_TELEMETRY="1", TOKENIZERS_PARALLELISM="false", DS_ACCELERATOR="cpu")
+os.environ.update(
+    HF_HUB_OFFLINE="1", HF_HUB_DISABLE_TELEMETRY="1", TOKENIZERS_PARALLELISM="false", DS_ACCELERATOR="cpu"
+)
 os.environ.setdefault("WANDB_MODE", "disabled")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
@@ -26,8 +29,8 @@ FLAGS = {"valid_interaction": True, "memory_complete": True}
 
 
 def save_tiny_model(folder: Path, *, scale: float = 4.0) -> Path:
-    """A two-layer Qwen3 over 64 tokens. The embeddings are scaled up because tied ones of the usual size bound the logits so
-    tightly that nothing can be learned; x4 keeps the entropy high."""
+    """A two-layer Qwen3 over 64 tokens. The embeddings are scaled up because tied ones of the usual size bound the
+    logits so tightly that nothing can be learned; x4 keeps the entropy high."""
     from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
 
     words = ["<eos>", "<pad>", "<user>", "<reply>", *CHARACTERS, "<unk>", "<spare>"]
@@ -48,7 +51,7 @@ def save_tiny_model(folder: Path, *, scale: float = 4.0) -> Path:
     torch.manual_seed(0)
     model = Qwen3ForCausalLM(config)
     with torch.no_grad():
-        model.get_input_embeddings().weight.mul_(scale)
+        model.model.embed_tokens.weight.mul_(scale)
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return folder
@@ -61,8 +64,8 @@ def example(index: int, question: str = "") -> Example:
 
 @dataclass
 class Questions:
-    """An environment of 1 to `most` questions: how many depends on the example and on the first reply, so that rollouts of
-    one group differ in their number of calls. Prompts grow, and each request has its own token limit."""
+    """An environment of 1 to `most` questions: how many depends on the example and on the first reply, so that
+    rollouts of one group differ in their number of calls. Prompts grow, and each request has its own token limit."""
 
     most: int = 6
     max_tokens: int = 4
@@ -101,8 +104,9 @@ def build_trainer(model: Path, out: Path, environment: Any, examples: list[Examp
     from trl.trainer.grpo_config import GRPOConfig
 
     settings: dict[str, Any] = {
-        "output_dir": str(out), "use_cpu": True, "bf16": False, "report_to": [], "disable_tqdm": True, "logging_steps": 1,
-        "save_strategy": "no", "activation_checkpointing": False, "learning_rate": 1e-2, "lr_scheduler_type": "constant",
+        "output_dir": str(out), "use_cpu": True, "bf16": False, "report_to": [], "disable_tqdm": True,
+        "logging_steps": 1, "save_strategy": "no", "activation_checkpointing": False, "learning_rate": 1e-2,
+        "lr_scheduler_type": "constant",
         "max_steps": 1, "per_device_train_batch_size": 4, "num_generations": 4, "max_grad_norm": 0.0, "seed": 3,
         "ddp_find_unused_parameters": False,
     }  # fmt: skip
@@ -120,7 +124,7 @@ def build_trainer(model: Path, out: Path, environment: Any, examples: list[Examp
     )
 
 
-def group_advantages(rewards: list[float], group: int) -> list[float]:
+def group_advantages(rewards: Sequence[float], group: int) -> list[float]:
     """(r - mean) / (std + 1e-4) within each group, with the sample standard deviation (GRPO, Eq. 3 of DeepSeekMath)."""
     out = []
     for start in range(0, len(rewards), group):
@@ -137,9 +141,11 @@ def logprobs(model: Any, prompt: tuple[int, ...], completion: tuple[int, ...]) -
     return logits.log_softmax(-1).gather(1, torch.tensor(completion)[:, None])[:, 0]
 
 
-def plain_gradient(model: Any, rollouts: list[Rollout], advantages: list[float], weighting: str) -> dict[str, torch.Tensor]:
-    """The gradient of -sum of advantage times log-probability over all tokens: over T; or averaged within calls, then over
-    calls; or within rollouts, then over rollouts."""
+def plain_gradient(
+    model: Any, rollouts: list[Rollout], advantages: list[float], weighting: str
+) -> dict[str, torch.Tensor]:
+    """The gradient of -sum of advantage times log-probability over all tokens: over T; or averaged within calls, then
+    over calls; or within rollouts, then over rollouts."""
     texts = [[c.reply for c in rollout.calls if c.reply.completion_ids] for rollout in rollouts]
     all_tokens = sum(len(reply.completion_ids) for replies in texts for reply in replies)
     all_calls = sum(len(replies) for replies in texts)
@@ -164,8 +170,11 @@ def relative_error(got: dict[str, torch.Tensor], want: dict[str, torch.Tensor]) 
     return (difference / sum((value.double() ** 2).sum().item() for value in want.values())) ** 0.5
 
 
-def check_gradient(model: Path, out: Path, *, group: int = 4, weighting: str = "token", **options: Any) -> dict[str, Any]:
-    """Trains and compares every step's gradient, as it reaches the optimiser, with the plain one over all ranks' rollouts."""
+def check_gradient(
+    model: Path, out: Path, *, group: int = 4, weighting: str = "token", **options: Any
+) -> dict[str, Any]:
+    """Trains and compares every step's gradient, as it reaches the optimiser, with the plain one over all ranks'
+    rollouts."""
     from accelerate.utils import gather_object
     from transformers import TrainerCallback
     from treeagent.train.trainer import ConversationTrainer

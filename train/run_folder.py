@@ -1,0 +1,130 @@
+"""The folder of a training run: whose it is, what is in it, where it can go on.
+
+`config.yaml`   the resolved recipe           `run.json`      what identifies the run, and a digest of it
+`train.jsonl`   one line a step               `dev.jsonl`     one line an evaluation
+`checkpoints/`  where to resume               `adapter/`      the result          `summary.json`  the end
+
+A checkpoint counts only when it is whole: its state file is written last. Lines of steps after the checkpoint that a
+run resumes from are dropped, because those steps are made again.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ..config import differing
+from ..errors import RunError
+from ..infer.store import digest, write_atomic
+
+_OURS = {
+    ".lock",
+    "config.yaml",
+    "run.json",
+    "train.jsonl",
+    "dev.jsonl",
+    "checkpoints",
+    "adapter",
+    "summary.json",
+    "wandb",
+}
+
+
+class RunFolder:
+    """A training run's folder. `claim` makes it this run's; only the first process writes."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.adapter, self.checkpoints = path / "adapter", path / "checkpoints"
+        self.steps, self.dev, self.summary = path / "train.jsonl", path / "dev.jsonl", path / "summary.json"
+
+    def claim(self, identity: Mapping[str, Any], recipe: str) -> None:
+        """Raises RunError if the folder is in use, holds something else, or a run that differs (naming the keys)."""
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise RunError(f"run folder {self.path} cannot be made: {error.strerror}") from error
+        self._lock()
+        file = self.path / "run.json"
+        if not file.exists():
+            strangers = sorted(
+                p.name for p in self.path.iterdir() if p.name not in _OURS and not p.name.startswith(".run.json.")
+            )
+            if strangers:
+                raise RunError(
+                    f"{self.path} is not empty and holds no training run ({strangers[0]}): name another with --out"
+                )
+            write_atomic(self.path / "config.yaml", recipe)
+            write_atomic(file, json.dumps({"digest": digest(identity), "identity": identity}, indent=2) + "\n")
+            return
+        try:
+            held = json.loads(file.read_text("utf-8"))
+        except ValueError as error:
+            raise RunError(f"{file} is damaged: {error}") from error
+        if held.get("digest") != digest(identity):
+            keys = ", ".join(differing(held.get("identity", {}), identity)) or "digest"
+            raise RunError(
+                f"{self.path} holds another run; these differ: {keys}. Name another folder with --out, or set them back"
+            )
+
+    def _lock(self) -> None:
+        """Holds the folder until this process ends."""
+        self._held = (self.path / ".lock").open("a+", encoding="ascii")
+        try:
+            fcntl.flock(self._held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise RunError(
+                f"{self.path} is in use by another process: wait for it, or name another folder with --out"
+            ) from error
+
+    def release(self) -> None:
+        """Lets others have the folder."""
+        self._held.close()
+
+    def last_checkpoint(self, processes: int) -> Path | None:
+        """The newest whole checkpoint, or None."""
+        whole = {_step(path): path for path in self.checkpoints.glob("checkpoint-*") if _is_whole(path, processes)}
+        return whole[max(whole)] if whole else None
+
+    def drop_lines_after(self, step: int) -> None:
+        """Keeps the lines of steps up to `step`; a torn last line goes too."""
+        for file in (self.steps, self.dev):
+            if file.exists():
+                write_atomic(file, "".join(json.dumps(row) + "\n" for row in read_lines(file) if row["step"] <= step))
+
+    def append(self, file: Path, row: Mapping[str, Any]) -> None:
+        """One line, synced."""
+        with file.open("a", encoding="utf-8") as out:
+            out.write(json.dumps(row) + "\n")
+            out.flush()
+            os.fsync(out.fileno())
+
+
+def read_lines(file: Path) -> list[dict[str, Any]]:
+    """The whole lines of a file of JSON objects; a torn end is left out."""
+    rows = []
+    for line in file.read_text("utf-8").splitlines() if file.exists() else ():
+        try:
+            rows.append(json.loads(line))
+        except ValueError:
+            break
+    return rows
+
+
+def _step(checkpoint: Path) -> int:
+    name = checkpoint.name.removeprefix("checkpoint-")
+    return int(name) if name.isdigit() else -1
+
+
+def _is_whole(checkpoint: Path, processes: int) -> bool:
+    """Whether state and random numbers of every process were written."""
+    random = ["rng_state.pth"] if processes == 1 else [f"rng_state_{rank}.pth" for rank in range(processes)]
+    try:
+        state = json.loads((checkpoint / "trainer_state.json").read_text("utf-8"))
+    except (OSError, ValueError):
+        return False
+    return state["global_step"] == _step(checkpoint) and all((checkpoint / name).is_file() for name in random)
