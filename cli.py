@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
+from .annotations import bounds, noun
 from .config import MIN_BUDGET, Key, digest, keys, load, suggestion, to_yaml
 from .errors import ConfigError, TreeAgentError
 from .recipe import find
@@ -223,11 +224,11 @@ class Recipe:
 
     def run(self, words: Sequence[str]) -> None:
         """Reads the recipe and the settings, then runs the command or prints what it would run with."""
-        cls = _named(self.config)
-        if not words or "-h" in words or "--help" in words:
+        cls = self.read_class()
+        if "-h" in words or "--help" in words:
             self._parser(cls).print_help()
             return
-        if words[0].startswith("-"):
+        if not words or words[0].startswith("-"):
             raise ConfigError(f"the recipe comes first: treeagent {self.verb} RECIPE --key value")
         dry = "--dry-run" in words
         config = load(cls, find(words[0], self.folder), [word for word in words[1:] if word != "--dry-run"])
@@ -237,6 +238,10 @@ class Recipe:
         from .terminal import console
 
         _named(self.function)(config, console())
+
+    def read_class(self) -> type:
+        """The configuration class."""
+        return _named(self.config)
 
     def _parser(self, cls: type) -> Parser:
         parser = Parser(
@@ -249,7 +254,7 @@ class Recipe:
         parser.add_argument("--dry-run", action="store_true", help="print the resolved recipe and do nothing")
         settings = parser.add_argument_group("settings, the keys of the recipe")
         for key in keys(cls):
-            settings.add_argument(f"--{key.name}", metavar=_type_name(key), help=_key_help(key))
+            settings.add_argument(f"--{key.name}", metavar=noun(key.annotation), help=_key_help(key))
         return parser
 
 
@@ -258,14 +263,20 @@ def _named(name: str) -> Any:
     return getattr(importlib.import_module(f".{module}", __package__), attribute)
 
 
-def _type_name(key: Key) -> str:
-    name = key.annotation.__name__ if isinstance(key.annotation, type) else str(key.annotation)
-    return name.replace("pathlib.", "")
-
-
 def _key_help(key: Key) -> str:
-    default = "required" if key.required else f"default: {key.default}"
-    return f"{key.help} ({default})".strip().replace("%", "%%")
+    notes = ["required" if key.required else f"default: {_spelled(key.default)}", bounds(key.annotation)]
+    return f"{key.help} ({'; '.join(filter(None, notes))})".strip().replace("%", "%%")
+
+
+def _spelled(value: Any) -> str:
+    """A default as it is typed on the command line."""
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    if isinstance(value, tuple | list):
+        return ",".join(map(_spelled, value)) or "[]"
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{name}: {_spelled(inner)}" for name, inner in value.items()) + "}"
+    return str(value) or "''"
 
 
 def _report(words: Sequence[str]) -> None:
@@ -277,14 +288,14 @@ def _report(words: Sequence[str]) -> None:
     _named("infer.report:report")(arguments.runs, console())
 
 
-_BUILD = Recipe(
+BUILD = Recipe(
     "build",
     "data",
     "data.build:BuildConfig",
     "data.build:build",
     "Builds a benchmark: a folder of parquet files with a dataset card, byte for byte the same for the same recipe.",
 )
-_EVALUATE = Recipe(
+EVALUATE = Recipe(
     "evaluate",
     "eval",
     "infer.config:EvaluateConfig",
@@ -292,7 +303,7 @@ _EVALUATE = Recipe(
     "Lets agents read the documents of a benchmark in every way the recipe lists, and scores their answers.\n"
     "Results are kept one by one; the same command continues an interrupted run.",
 )
-_TRAIN = Recipe(
+TRAIN = Recipe(
     "train",
     "train",
     "train.config:TrainConfig",
@@ -304,8 +315,8 @@ _TRAIN = Recipe(
 VERBS = {
     "sections": Verb("split a document into sections along its tree and list them", _sections),
     "ask": Verb("answer one question over one document with a local model", _ask),
-    "build": Verb("build a benchmark from a recipe", _BUILD.run),
-    "evaluate": Verb("run and score agents on a benchmark, from a recipe", _EVALUATE.run),
+    "build": Verb("build a benchmark from a recipe", BUILD.run),
+    "evaluate": Verb("run and score agents on a benchmark, from a recipe", EVALUATE.run),
     "report": Verb("print the tables of evaluation runs again", _report),
-    "train": Verb("fine-tune a model by GRPO, from a recipe", _TRAIN.run),
+    "train": Verb("fine-tune a model by GRPO, from a recipe", TRAIN.run),
 }

@@ -12,8 +12,6 @@ import dataclasses
 import difflib
 import hashlib
 import json
-import types
-import typing
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -23,6 +21,7 @@ import yaml
 from pydantic import Field, TypeAdapter, ValidationError
 
 from . import recipe as recipes
+from .annotations import fields, shape
 from .errors import ConfigError
 
 T = TypeVar("T")
@@ -117,39 +116,6 @@ def suggestion(word: str, known: Sequence[str], prefix: str = "") -> str:
     return "known: " + ", ".join(prefix + name for name in known) if known else "nothing can be set here"
 
 
-# Shapes of annotations. A field holds a dataclass, a mapping or a sequence of values, or a plain value.
-
-
-@dataclasses.dataclass(frozen=True)
-class _Shape:
-    kind: typing.Literal["dataclass", "mapping", "sequence", "value"]
-    inner: Any = None
-
-
-def _shape(annotation: Any) -> _Shape:
-    """What a field with this annotation holds; of a union, its first member that is not plain."""
-    origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
-    if origin is Annotated:
-        return _shape(arguments[0])
-    if origin in (typing.Union, types.UnionType):
-        shapes = [_shape(argument) for argument in arguments]
-        return next((shape for shape in shapes if shape.kind != "value"), _Shape("value"))
-    if dataclasses.is_dataclass(annotation):
-        return _Shape("dataclass", annotation)
-    kind = origin or annotation
-    if isinstance(kind, type) and issubclass(kind, Mapping):
-        return _Shape("mapping", arguments[1] if len(arguments) == 2 else Any)
-    if isinstance(kind, type) and issubclass(kind, list | tuple | set | frozenset | Sequence) and kind is not str:
-        return _Shape("sequence", arguments[0] if arguments else Any)
-    return _Shape("value")
-
-
-@cache
-def _annotations(cls: type) -> dict[str, Any]:
-    hints = typing.get_type_hints(cls, include_extras=True)
-    return {field.name: hints[field.name] for field in dataclasses.fields(cls) if field.init}
-
-
 @cache
 def _adapter(cls: type) -> TypeAdapter[Any]:
     return TypeAdapter(cls)
@@ -157,14 +123,14 @@ def _adapter(cls: type) -> TypeAdapter[Any]:
 
 def _keys(cls: type, prefix: str, values: Any) -> Iterator[Key]:
     """`values` is an instance whose fields are the defaults, if the outer field has one."""
-    annotations = _annotations(cls)
+    annotations = fields(cls)
     for field in dataclasses.fields(cls):
         if not field.init:
             continue
         default = getattr(values, field.name) if values is not None else _default(field)
-        shape = _shape(annotations[field.name])
-        if shape.kind == "dataclass":
-            yield from _keys(shape.inner, f"{prefix}{field.name}.", default if _is_instance(default) else None)
+        held = shape(annotations[field.name])
+        if held.kind == "dataclass":
+            yield from _keys(held.inner, f"{prefix}{field.name}.", default if _is_instance(default) else None)
         else:
             yield Key(prefix + field.name, annotations[field.name], default, field.metadata.get("help", ""))
 
@@ -184,19 +150,19 @@ def _default(field: dataclasses.Field[Any]) -> Any:
 
 def _check_keys(annotation: Any, data: Any, prefix: str, where: str) -> None:
     """Refuses unknown keys in every dataclass inside `data`. Values of a wrong kind are left to `_validate`."""
-    shape = _shape(annotation)
-    if shape.kind == "dataclass" and isinstance(data, Mapping):
-        known = _annotations(shape.inner)
+    held = shape(annotation)
+    if held.kind == "dataclass" and isinstance(data, Mapping):
+        known = fields(held.inner)
         for key, value in data.items():
             if key not in known:
                 raise ConfigError(f"{where}: {prefix}{key}: unknown key; {suggestion(str(key), list(known), prefix)}")
             _check_keys(known[key], value, f"{prefix}{key}.", where)
-    elif shape.kind == "mapping" and isinstance(data, Mapping):
+    elif held.kind == "mapping" and isinstance(data, Mapping):
         for key, value in data.items():
-            _check_keys(shape.inner, value, f"{prefix}{key}.", where)
-    elif shape.kind == "sequence" and isinstance(data, list):
+            _check_keys(held.inner, value, f"{prefix}{key}.", where)
+    elif held.kind == "sequence" and isinstance(data, list):
         for i, value in enumerate(data):
-            _check_keys(shape.inner, value, f"{prefix.removesuffix('.')}[{i}].", where)
+            _check_keys(held.inner, value, f"{prefix.removesuffix('.')}[{i}].", where)
 
 
 # Overriding.
@@ -229,13 +195,13 @@ def _find(cls: type, name: str) -> tuple[str, Any]:
     annotation: Any = cls
     parts = []
     for part in name.split("."):
-        shape = _shape(annotation)
-        known = _annotations(shape.inner) if shape.kind == "dataclass" else {}
+        held = shape(annotation)
+        known = fields(held.inner) if held.kind == "dataclass" else {}
         if part.replace("-", "_") in known:
             part = part.replace("-", "_")
             annotation = known[part]
-        elif shape.kind == "mapping":
-            annotation = shape.inner
+        elif held.kind == "mapping":
+            annotation = held.inner
         else:
             raise ConfigError(f"--{name}: unknown option; {suggestion(name, [key.name for key in keys(cls)], '--')}")
         parts.append(part)
@@ -256,15 +222,16 @@ def _override(cls: type, data: dict[str, Any], name: str, raw: str) -> None:
 
 
 def _typed(annotation: Any, name: str, raw: str) -> Any:
-    """The first reading of the word that fits the annotation: as YAML, as it stands, as a list without brackets."""
+    """The first reading of the word that fits the annotation: as YAML, then as a list without brackets or as typed."""
     adapter: TypeAdapter[Any] = TypeAdapter(annotation)
     problem = ""
-    for read in (lambda: recipes.parse(raw), lambda: raw, lambda: recipes.parse(f"[{raw}]")):
+    bracketed = shape(annotation).kind == "sequence" and not raw.startswith("[")
+    for read in (lambda: recipes.parse(raw), lambda: recipes.parse(f"[{raw}]") if bracketed else raw):
         try:
             value = read()
             _fits(adapter, value)
         except ValidationError as error:
-            problem = problem or _say(error.errors()[0])
+            problem = _say(error.errors()[0]) if bracketed else problem or _say(error.errors()[0])
         except ValueError as error:
             problem = problem or str(error)
         else:
@@ -292,15 +259,15 @@ def _validate(cls: type[T], data: dict[str, Any], where: str, overridden: Sequen
 
 def _refuse_switches(cls: type, data: Mapping[str, Any], prefix: str = "") -> None:
     """Raises ConfigError for `true` or `false` where no switch belongs."""
-    for name, annotation in _annotations(cls).items():
-        value, shape = data.get(name), _shape(annotation)
+    for name, annotation in fields(cls).items():
+        value, held = data.get(name), shape(annotation)
         if isinstance(value, bool):
             try:
                 _fits(TypeAdapter(annotation), value)
             except ValidationError as error:
                 raise ConfigError(f"{prefix}{name}: {_say(error.errors()[0])}") from error
-        elif shape.kind == "dataclass" and isinstance(value, Mapping):
-            _refuse_switches(shape.inner, value, f"{prefix}{name}.")
+        elif held.kind == "dataclass" and isinstance(value, Mapping):
+            _refuse_switches(held.inner, value, f"{prefix}{name}.")
 
 
 def _explain(cls: type, error: ValidationError, where: str, overridden: Sequence[str]) -> str:
@@ -324,13 +291,13 @@ def _dotted(cls: type, loc: Sequence[int | str]) -> str:
     """A place as pydantic gives it, without the names of union members."""
     name, annotation = "", cls
     for part in loc:
-        shape = _shape(annotation)
-        if shape.kind == "sequence" and isinstance(part, int):
-            name, annotation = f"{name}[{part}]", shape.inner
-        elif shape.kind == "mapping":
-            name, annotation = f"{name}.{part}", shape.inner
-        elif shape.kind == "dataclass" and part in _annotations(shape.inner):
-            name, annotation = f"{name}.{part}" if name else str(part), _annotations(shape.inner)[str(part)]
+        held = shape(annotation)
+        if held.kind == "sequence" and isinstance(part, int):
+            name, annotation = f"{name}[{part}]", held.inner
+        elif held.kind == "mapping":
+            name, annotation = f"{name}.{part}", held.inner
+        elif held.kind == "dataclass" and part in fields(held.inner):
+            name, annotation = f"{name}.{part}" if name else str(part), fields(held.inner)[str(part)]
     return name
 
 

@@ -18,7 +18,13 @@ def console(stream: IO[str] | None = None) -> Console:
     """A console on `stream` (standard output) that takes text as it stands: brackets are no markup, words no emoji."""
     file = stream or sys.stdout
     plain = {} if file.isatty() else {"force_terminal": False, "width": PLAIN_WIDTH}
-    return Console(file=file, markup=False, highlight=False, emoji=False, **plain)
+    return _Console(file=file, markup=False, highlight=False, emoji=False, **plain)
+
+
+class _Console(Console):
+    def on_broken_pipe(self) -> None:
+        """Leaves it to the command line to end quietly."""
+        raise BrokenPipeError
 
 
 def visible(text: str) -> str:

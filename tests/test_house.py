@@ -17,7 +17,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 LAYERS = ("data", "rewards", "infer", "train")
 """From the bottom up: a layer imports from itself and from those before it."""
-FLOOR = ("errors", "recipe", "config", "terminal")
+FLOOR = ("errors", "annotations", "recipe", "config", "terminal")
 """Modules at the root that every layer may import; they import only one another."""
 PACKAGE_DATA = ("py.typed", "configs/**/*.yaml", "infer/agents/prompts/**/*")
 VAGUE = {"utils", "util", "helpers", "helper", "common", "misc", "manager", "base", "core", "tools"}
