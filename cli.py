@@ -237,7 +237,7 @@ class Recipe:
             return
         from .terminal import console
 
-        _named(self.function)(config, console())
+        _named(self.function)(config, console(markup=True))
 
     def read_class(self) -> type:
         """The configuration class."""
@@ -285,7 +285,7 @@ def _report(words: Sequence[str]) -> None:
     arguments = parser.read(words)
     from .terminal import console
 
-    _named("infer.report:report")(arguments.runs, console())
+    _named("infer.report:report")(arguments.runs, console(markup=True))
 
 
 BUILD = Recipe(

@@ -14,11 +14,11 @@ PLAIN_WIDTH = 120
 _UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
-def console(stream: IO[str] | None = None) -> Console:
-    """A console on `stream` (standard output) that takes text as it stands: brackets are no markup, words no emoji."""
+def console(stream: IO[str] | None = None, *, markup: bool = False) -> Console:
+    """A console on `stream` (standard output). Without `markup` it takes text as it stands: brackets mean nothing."""
     file = stream or sys.stdout
     plain = {} if file.isatty() else {"force_terminal": False, "width": PLAIN_WIDTH}
-    return _Console(file=file, markup=False, highlight=False, emoji=False, **plain)
+    return _Console(file=file, markup=markup, highlight=False, emoji=False, **plain)
 
 
 class _Console(Console):
