@@ -9,8 +9,7 @@ from ..config import Budget, Positive, option
 from ..errors import ConfigError
 from . import agents
 from .engines import Sampling
-
-ObserverKind = Literal["flat", "tree", "tree+path", "treeagent"]
+from .observe import KINDS, Kind
 
 
 @dataclass(frozen=True)
@@ -39,9 +38,7 @@ class EvaluateConfig:
     agents: dict[str, dict[str, Any]] = option(
         {"memagent": {}}, "agents by name, each with its options, as in {memagent: {max_tokens: 48}}"
     )
-    observers: tuple[ObserverKind, ...] = option(
-        ("flat", "tree", "tree+path", "treeagent"), "what the section slot of the prompts shows"
-    )
+    observers: tuple[Kind, ...] = option(KINDS, "what the section slot of the prompts shows")
     budget: Budget = option(5000, "section budget C, in tokens of the model's tokenizer")
     batch_size: Positive = option(8, "examples read side by side, and requests in one batch")
     sampling: Sampling = option(Sampling(), "how tokens are chosen; the default is greedy")

@@ -101,6 +101,8 @@ def _libraries() -> tuple[Any, Any]:
 def _source(name: str) -> dict[str, str]:
     """Arguments of `from_pretrained` for a file, a folder or a Hub name."""
     path = Path(name)
+    if not name:
+        raise ModelError("the name of the model is empty")
     if path.suffix == ".gguf":
         if not path.is_file():
             raise ModelError(f"model {name}: there is no such file")
@@ -112,7 +114,7 @@ def _source(name: str) -> dict[str, str]:
         raise ModelError(
             f"model {name}: no config.json there{hint if (path / 'adapter_config.json').is_file() else ''}"
         )
-    if path.is_file() or (not path.is_dir() and (path.is_absolute() or name.count("/") > 1 or not name)):
+    if path.is_file() or (not path.is_dir() and (path.is_absolute() or name.count("/") > 1)):
         raise ModelError(f"model {name!r} is neither a folder, a .gguf file, nor a Hugging Face name")
     return {"pretrained_model_name_or_path": name}
 

@@ -18,6 +18,7 @@ from typing import Any
 from rich import box
 from rich.console import Console
 from rich.markup import escape
+from rich.measure import Measurement
 from rich.table import Table
 
 from .store import Row, read_results, read_run
@@ -60,7 +61,7 @@ def report(runs: Sequence[str], console: Console) -> None:
     """Prints one table a run folder. Raises RunError for a folder that holds no evaluation."""
     for run in runs:
         about, rows = read_run(Path(run)), read_results(Path(run))
-        console.print(_table(run, summarise(rows, about.get("conditions", []))), width=max(console.width, 100))
+        _print_whole(_table(run, summarise(rows, about.get("conditions", []))), console)
         owed = about.get("examples", 0) * len(about.get("conditions", [])) - len(rows)
         if owed > 0:
             console.print(f"unfinished: {owed} results are still owed; repeat the command to resume", highlight=False)
@@ -148,6 +149,17 @@ def _table(run: str, lines: Sequence[Line]) -> Table:
     )
     table.caption_justify = "left"
     return table
+
+
+def _print_whole(table: Table, console: Console) -> None:
+    """Where the console is too narrow, lines run over: better than columns without their numbers."""
+    width = console.width
+    needed = Measurement.get(console, console.options.update(max_width=10_000), table).maximum
+    console.width = max(width, needed)
+    try:
+        console.print(table)
+    finally:
+        console.width = width
 
 
 def _cells(line: Line) -> list[str]:

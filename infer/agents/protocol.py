@@ -9,7 +9,7 @@ sent only what a model said.
 from __future__ import annotations
 
 from collections.abc import Generator
-from typing import Protocol, TypeAlias
+from typing import ClassVar, Protocol, TypeAlias
 
 from ...data.rollout import Outcome, Reply, Request
 
@@ -43,10 +43,8 @@ class Observer(Protocol):
 class Agent(Protocol):
     """A memory agent with its options. One agent object serves any number of rollouts."""
 
-    @property
-    def name(self) -> str:
-        """The name by which `build` knows it."""
-        ...
+    name: ClassVar[str]
+    """The name by which `build` knows it."""
 
     @property
     def prompts_hash(self) -> str:

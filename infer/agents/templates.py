@@ -41,7 +41,7 @@ class Template:
 @cache
 def load(agent: str, name: str) -> Template:
     """The template in `prompts/AGENT/NAME.txt`, to the byte: newlines are part of a prompt."""
-    data = files(__package__).joinpath("prompts", agent, f"{name}.txt").read_bytes()
+    data = files(__spec__.parent).joinpath("prompts", agent, f"{name}.txt").read_bytes()
     return Template(data.decode("utf-8"))
 
 

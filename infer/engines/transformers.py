@@ -180,7 +180,7 @@ class _RowLimits(StoppingCriteria):
     def __init__(self, width: int, limits: torch.Tensor) -> None:
         self.width, self.limits = width, limits
 
-    def __call__(self, input_ids: torch.Tensor, scores: Any, **_: Any) -> torch.Tensor:
+    def __call__(self, input_ids: torch.Tensor, scores: Any, **_: Any) -> Any:
         return self.limits <= input_ids.shape[1] - self.width
 
 

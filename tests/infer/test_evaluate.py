@@ -1,0 +1,334 @@
+"""Evaluation as a whole: what is stored, what is owed after a stop, and that stopping leaves no mark on the results."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import io
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+from treeagent import config as recipes
+from treeagent.data.rollout import Example, Reference, Reply, Request
+from treeagent.data.tokens import load_tokenizer
+from treeagent.errors import ConfigError, RunError
+from treeagent.infer.config import Benchmark, EvaluateConfig
+from treeagent.infer.engines import Sampling
+from treeagent.infer.evaluate import Backend, evaluate
+from treeagent.infer.report import report
+from treeagent.infer.store import read_results, read_run
+
+ROOT = Path(__file__).parents[2]
+
+
+def _examples() -> list[Example]:
+    """Five documents over two tasks; the last two are the same."""
+    examples = []
+    for i in range(4):
+        cities = [{"name": f"Town {k}", "people": k * 10 + i} for k in range(4 + i)]
+        reference = Reference((str(20 + i),), "number")
+        example = Example(json.dumps(cities), "json", f"How many people live in Town 2? ({i})", reference)
+        examples.append(dataclasses.replace(example, task=("field", "count")[i % 2], length=64, base_id=f"b{i}"))
+    return [*examples, examples[-1]]
+
+
+def _write(folder: Path, examples: Sequence[Example]) -> None:
+    """A benchmark folder as the design describes it, written without the builder."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    (folder / "data").mkdir(parents=True, exist_ok=True)
+    rows = [
+        {
+            "id": example.key,
+            "base_id": example.base_id,
+            "task": example.task,
+            "format": example.format,
+            "length": example.length,
+            "context": example.context,
+            "question": example.question,
+            "answers": list(example.reference.values),
+            "answer_kind": example.reference.kind,
+            "ordered": example.reference.ordered,
+            "count": example.reference.count,
+            "spec": example.spec,
+            "source": "made here",
+            "license": "none",
+            "support": [],
+        }
+        for example in examples
+    ]
+    types = {"length": pa.int32(), "count": pa.int32(), "context": pa.large_string(), "ordered": pa.bool_()}
+    lists = {"answers": pa.list_(pa.string()), "support": pa.list_(pa.float64())}
+    schema = pa.schema([(name, (types | lists).get(name, pa.string())) for name in rows[0]])
+    pq.write_table(pa.Table.from_pylist(rows, schema), folder / "data" / "test-00000-of-00001.parquet")
+    card = "---\nconfigs:\n- config_name: default\n  data_files:\n  - split: test\n    path: data/test-*.parquet\n---\n"
+    (folder / "README.md").write_text(card)
+    (folder / "manifest.json").write_text("{}")
+
+
+@pytest.fixture(scope="module")
+def benchmark(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("benchmark")
+    _write(folder, _examples())
+    return folder
+
+
+@pytest.fixture
+def settings(benchmark: Path, tmp_path: Path) -> EvaluateConfig:
+    return EvaluateConfig(
+        out=str(tmp_path / "run"),
+        benchmark=Benchmark(folder=str(benchmark)),
+        observers=("flat", "treeagent"),
+        budget=40,
+        batch_size=2,
+    )
+
+
+class Fickle:
+    """Its replies depend on the whole batch, as 16-bit arithmetic makes them; after `patience` calls it is stopped."""
+
+    name = "fickle"
+
+    def __init__(self, patience: int = 10**9, batch_size: int = 2) -> None:
+        self.patience, self.batch_size, self.calls = patience, batch_size, 0
+
+    def generate(self, requests: Sequence[Request], sampling: Sampling) -> list[Reply]:
+        self.calls += 1
+        if self.calls > self.patience:
+            raise KeyboardInterrupt
+        prompts = [request.messages[0]["content"] for request in requests]
+        said = hashlib.sha256("\0".join(prompts).encode()).hexdigest()[:6]
+        return [
+            Reply(f"{said}. Therefore, the answer is {20 + int(said, 16) % 4}", prompt_ids=tuple(range(len(prompt))))
+            for prompt in prompts
+        ]
+
+
+@pytest.fixture
+def backend(tiny_chat_folder: Path) -> Callable[..., Backend]:
+    tokenizer = load_tokenizer(str(tiny_chat_folder))
+
+    def make(engine: Any = None, **identity: Any) -> Backend:
+        return Backend(tokenizer, {"model": "fickle"} | identity, lambda agent: engine or Fickle())
+
+    return make
+
+
+def _evaluate(config: EvaluateConfig, backend: Backend) -> str:
+    out = io.StringIO()
+    evaluate(config, Console(file=out, width=160), backend)
+    return out.getvalue()
+
+
+def _table(config: EvaluateConfig) -> str:
+    """What `treeagent report` prints, without its title, which is the folder."""
+    out = io.StringIO()
+    report([config.out], Console(file=out, width=160))
+    return "\n".join(out.getvalue().splitlines()[2:])
+
+
+def _bytes(config: EvaluateConfig) -> bytes:
+    return (Path(config.out) / "results.jsonl").read_bytes()
+
+
+def test_every_agent_observer_and_example_has_one_result(settings: EvaluateConfig, backend: Any) -> None:
+    _evaluate(settings, backend())
+    rows = read_results(Path(settings.out))
+    keys = [example.key for example in _examples()]
+    wanted = {("memagent", observer, key, i == 4) for observer in ("flat", "treeagent") for i, key in enumerate(keys)}
+    assert {(row["agent"], row["observer"], row["key"], bool(row["copy"])) for row in rows} == wanted
+    assert len(rows) == 10
+
+
+def test_a_result_holds_what_the_report_and_a_reader_need(settings: EvaluateConfig, backend: Any) -> None:
+    class Knows(Fickle):
+        def generate(self, requests: Sequence[Request], sampling: Sampling) -> list[Reply]:
+            return [
+                Reply("Therefore, the answer is **21**.", "length", prompt_ids=(1,) * 9, completion_ids=(2,) * 4)
+                for _ in requests
+            ]
+
+    _evaluate(settings, backend(Knows()))
+    row = next(row for row in read_results(Path(settings.out)) if row["base_id"] == "b1" and row["observer"] == "flat")
+    sections = row["sections"]
+    assert sections > 1
+    assert row == {
+        "agent": "memagent",
+        "observer": "flat",
+        "key": _examples()[1].key,
+        "copy": 0,
+        "task": "count",
+        "format": "json",
+        "length": 64,
+        "base_id": "b1",
+        "score": 1.0,
+        "values": ["21"],
+        "answer": "Therefore, the answer is **21**.",
+        "failure": "",
+        "calls": sections + 1,
+        "input_tokens": 9 * (sections + 1),
+        "output_tokens": 4 * (sections + 1),
+        "cut_replies": sections + 1,
+        "sections": sections,
+        "stopped_at": None,
+        "flags": {"valid_interaction": False, "memory_complete": False},
+        "notes": {"wrapper_tokens": 0, "oversize": 0},
+    }
+
+
+def test_stopped_anywhere_and_resumed_equals_uninterrupted_byte_for_byte(
+    settings: EvaluateConfig, backend: Any, tmp_path: Path
+) -> None:
+    whole = dataclasses.replace(settings, out=str(tmp_path / "whole"))
+    engine = Fickle()
+    _evaluate(whole, backend(engine))
+    for patience in range(0, engine.calls, 3):
+        stopped = dataclasses.replace(settings, out=str(tmp_path / f"stopped{patience}"))
+        with pytest.raises(KeyboardInterrupt):
+            _evaluate(stopped, backend(Fickle(patience)))
+        printed = _evaluate(stopped, backend())
+        assert _bytes(stopped) == _bytes(whole)
+        assert _table(stopped) == _table(whole)
+        assert _table(stopped) in printed
+
+
+def test_any_torn_tail_is_done_again_to_the_same_bytes(settings: EvaluateConfig, backend: Any) -> None:
+    _evaluate(settings, backend())
+    whole, path = _bytes(settings), Path(settings.out) / "results.jsonl"
+    tail = whole[:-1].rindex(b"\n", 0, whole[:-1].rindex(b"\n"))
+    for cut in [0, *range(tail - 2, len(whole), 97), len(whole) - 1]:
+        path.write_bytes(whole[:cut])
+        _evaluate(settings, backend())
+        assert path.read_bytes() == whole
+
+
+def test_a_finished_run_asks_for_no_engine_and_prints_the_same_table(settings: EvaluateConfig, backend: Any) -> None:
+    first = _evaluate(settings, backend())
+
+    def none_left(agent: Any) -> Any:
+        raise AssertionError("there is nothing left to do")
+
+    again = _evaluate(settings, dataclasses.replace(backend(), engine=none_left))
+    assert again.splitlines() == first.splitlines()[-len(again.splitlines()) :]
+
+
+@pytest.mark.parametrize(
+    ("changes", "key"),
+    [
+        ({"budget": 41}, "budget"),
+        ({"batch_size": 3}, "batch_size"),
+        ({"observers": ("flat",)}, "observers"),
+        ({"agents": {"memagent": {"max_tokens": 9}}}, r"agents\.memagent\.max_tokens"),
+        ({"agents": {"memagent": {"answer_format": "boxed"}}}, r"prompts\.memagent"),
+        ({"sampling": Sampling(temperature=1.0)}, r"sampling\.temperature"),
+    ],
+)
+def test_other_settings_are_another_run(
+    settings: EvaluateConfig, backend: Any, changes: dict[str, Any], key: str
+) -> None:
+    _evaluate(settings, backend())
+    with pytest.raises(RunError, match=key):
+        _evaluate(dataclasses.replace(settings, **changes), backend())
+
+
+def test_other_contents_are_another_run_and_other_places_are_not(
+    settings: EvaluateConfig, backend: Any, tmp_path: Path
+) -> None:
+    _evaluate(settings, backend())
+    with pytest.raises(RunError, match="other model:"):
+        _evaluate(settings, backend(model="another"))
+    _write(tmp_path / "moved", _examples())
+    moved = dataclasses.replace(settings, benchmark=Benchmark(folder=str(tmp_path / "moved")), traces=True)
+    _evaluate(moved, backend())
+    _write(tmp_path / "moved", _examples()[1:])
+    with pytest.raises(RunError, match=r"benchmark\.examples"):
+        _evaluate(moved, backend())
+
+
+def test_failed_calls_score_0_and_are_listed_with_their_reason(settings: EvaluateConfig, backend: Any) -> None:
+    class Failing(Fickle):
+        def generate(self, requests: Sequence[Request], sampling: Sampling) -> list[Reply]:
+            replies = super().generate(requests, sampling)
+            over = Reply("", "overflow", n_requests=0, error="too long")
+            return [
+                over if "(1)" in r.messages[0]["content"] and r.section == 1 else reply
+                for r, reply in zip(requests, replies, strict=True)
+            ]
+
+    printed = _evaluate(settings, backend(Failing()))
+    failed = [row for row in read_results(Path(settings.out)) if row["failure"]]
+    assert {(row["base_id"], row["failure"], row["score"], row["answer"], row["calls"]) for row in failed} == {
+        ("b1", "overflow", 0.0, "", 1)
+    }
+    lines = [json.loads(line) for line in (Path(settings.out) / "failures.jsonl").read_text().splitlines()]
+    assert [(line["observer"], line["section"], line["error"]) for line in lines] == [
+        ("flat", 1, "too long"),
+        ("treeagent", 1, "too long"),
+    ]
+    assert "0 errors, 2 beyond the request limit" in printed
+
+
+def test_traces_show_every_prompt_and_reply(settings: EvaluateConfig, backend: Any) -> None:
+    _evaluate(dataclasses.replace(settings, traces=True), backend())
+    for row in read_results(Path(settings.out)):
+        name = f"{row['agent']}.{row['observer']}.{row['key']}.{row['copy']}.jsonl"
+        calls = [json.loads(line) for line in (Path(settings.out) / "calls" / name).read_text().splitlines()]
+        assert [call["kind"] for call in calls] == ["memory"] * row["sections"] + ["answer"]
+        assert calls[-1]["text"] == row["answer"]
+        assert calls[0]["messages"][0]["content"].endswith("Updated memory:\n")
+
+
+def test_the_run_folder_holds_a_recipe_that_is_the_run(settings: EvaluateConfig, backend: Any) -> None:
+    _evaluate(settings, backend())
+    assert recipes.load(EvaluateConfig, Path(settings.out) / "config.yaml") == settings
+    about = read_run(Path(settings.out))
+    assert about["identity"]["tokenizer"] == backend().tokenizer.fingerprint
+    assert about["examples"] == 5
+
+
+def test_a_local_model_is_evaluated_resumed_and_told_from_its_adapter(
+    settings: EvaluateConfig, tiny_chat_folder: Path
+) -> None:
+    local = dataclasses.replace(
+        settings, model=str(tiny_chat_folder), dtype="fp32", device="cpu", agents={"memagent": {"max_tokens": 8}}
+    )
+    out = io.StringIO()
+    evaluate(local, Console(file=out))
+    whole = _bytes(local)
+    assert all(0 < row["output_tokens"] <= 8 * row["calls"] for row in read_results(Path(local.out)))
+    (Path(local.out) / "results.jsonl").write_bytes(whole[: len(whole) // 2])
+    evaluate(local, Console(file=out))
+    assert _bytes(local) == whole
+
+
+def test_the_demo_recipe_begins_with_its_command_and_loads() -> None:
+    path = ROOT / "configs" / "eval" / "demo.yaml"
+    lines = path.read_text().splitlines()
+    assert lines[0] == "# treeagent evaluate configs/eval/demo.yaml"
+    assert lines[1].startswith(lines[0] + " --")
+    demo = recipes.load(EvaluateConfig, path, lines[1].removeprefix(lines[0]).split())
+    assert demo.observers == ("flat", "tree", "tree+path", "treeagent")
+    assert (demo.budget, demo.dtype, demo.batch_size, demo.agents) == (512, "bf16", 8, {"memagent": {"max_tokens": 48}})
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--budget", "15"], "the least is 16"),
+        (["--observers", "[flat, treeagnt]"], "did you mean treeagent"),
+        (["--observers", "[flat, flat]"], "named twice"),
+        (["--observers", "[]"], "name at least one"),
+        (["--agents.memagent.max_tokns", "48"], "did you mean max_tokens"),
+        (["--agents", "{memagnt: {}}"], "did you mean memagent"),
+        (["--sampling.top_p", "0"], "sampling.top_p"),
+        (["--batch_size", "0"], "the least is 1"),
+    ],
+)
+def test_a_wrong_option_is_refused_before_anything_runs(options: list[str], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        recipes.load(EvaluateConfig, None, ["--out", "x", "--benchmark.folder", "y", *options])
