@@ -1,5 +1,5 @@
 # `make demo` and `make test` need Python 3.11 or newer with venv and pip, and nothing else. What they install goes to .venv,
-# what the demo writes to runs/demo. A second run installs nothing.
+# what the demo writes to runs/demo. A second run installs nothing, and an interrupted demo goes on where it was.
 
 PYTHON ?= python3
 VENV ?= .venv
@@ -18,7 +18,6 @@ export TOKENIZERS_PARALLELISM := false
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/demo.stamp
-	rm -rf $(DEMO)
 	@echo "--- 1 of 5: build a small benchmark"
 	$(BIN)/treeagent build configs/data/demo.yaml
 	@echo "--- 2 of 5: evaluate the model, flat against treeagent"
@@ -27,8 +26,10 @@ demo: $(VENV)/demo.stamp
 	$(BIN)/treeagent train configs/train/demo.yaml
 	@echo "--- 4 of 5: evaluate the model with the adapter"
 	$(BIN)/treeagent evaluate configs/eval/demo.yaml --adapter $(DEMO)/train/adapter --out $(DEMO)/tuned
-	@echo "--- 5 of 5: before and after"
+	@echo "--- 5 of 5: before and after; a finished training run, repeated, prints its summary"
 	$(BIN)/treeagent report $(DEMO)/eval $(DEMO)/tuned
+	$(BIN)/treeagent train configs/train/demo.yaml
+	@echo "All of it lies in $(DEMO): data/ the benchmark, eval/ and tuned/ the results, train/ the training run and its adapter."
 
 test: install lint types unit
 
@@ -47,7 +48,7 @@ unit: $(VENV)/test.stamp
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q
 
 clean:
-	rm -rf $(VENV) build
+	rm -rf $(VENV) build $(DEMO)
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
