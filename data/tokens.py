@@ -38,11 +38,11 @@ class Tokenizer:
     "tiktoken"; the counts are the same.
     """
 
-    def __init__(self, backend: HFTokenizer | tiktoken.Encoding | Any, name: str, engine: Engine = "auto") -> None:
+    def __init__(self, backend: Any, name: str, engine: Engine = "auto") -> None:
         self.name, self._engine = name, engine
         self._hf = backend if isinstance(backend, HFTokenizer) else None
         self._tiktoken = backend if isinstance(backend, tiktoken.Encoding) else None
-        self._backend = backend
+        self._backend: Any = backend
 
     @cached_property
     def fingerprint(self) -> str:

@@ -17,7 +17,7 @@ os.environ |= {
 import pytest
 from hypothesis import settings
 
-settings.register_profile("repeatable", derandomize=True, deadline=None, print_blob=True)
+settings.register_profile("repeatable", max_examples=60, derandomize=True, deadline=None, print_blob=True)
 settings.load_profile("repeatable")
 
 CHAT_TEMPLATE = (
