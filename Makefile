@@ -51,8 +51,8 @@ clean:
 	rm -rf $(VENV) build $(DEMO)
 
 $(BIN)/python:
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
-	  || { echo "Python 3.11 or newer is needed; $(PYTHON) is $$($(PYTHON) --version 2>&1). Try: make $(MAKECMDGOALS) PYTHON=python3.11"; exit 2; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
+	  || { echo "Python 3.11 or newer is needed, $(PYTHON) is not: make $(MAKECMDGOALS) PYTHON=/path/to/python3.11"; exit 2; }
 	@echo "--- install: a virtual environment in $(VENV)"
 	$(PYTHON) -m venv $(VENV)
 

@@ -77,7 +77,7 @@ def main(words: Sequence[str]) -> int:
         _fail("interrupted; what is finished is kept, the same command goes on")
         return 130
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _abandon_output()
         return 141
     except ModuleNotFoundError as error:
         if not error.name or error.name.partition(".")[0] == "treeagent":
@@ -85,10 +85,17 @@ def main(words: Sequence[str]) -> int:
         package = error.name.partition(".")[0]
         return _fail(f"{package} is not installed: pip install 'treeagent[{EXTRAS.get(package, 'train')}]'")
     except OSError as error:
-        if errno.errorcode.get(error.errno or 0) not in OUTSIDE or error.filename is None:
+        if errno.errorcode.get(error.errno or 0) not in OUTSIDE:
             raise
-        return _fail(f"{error.filename}: {error.strerror}")
+        if error.filename is None:
+            _abandon_output()
+        return _fail(f"{error.filename or 'output'}: {error.strerror}")
     return 0
+
+
+def _abandon_output() -> None:
+    """What is still to be written goes nowhere, lest Python complain about it again when it ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _fail(message: str) -> int:

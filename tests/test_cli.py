@@ -160,6 +160,13 @@ def test_a_reader_that_goes_away_ends_the_command_quietly(document: Path) -> Non
     assert result.returncode == 141
 
 
+def test_a_full_disk_gives_one_line(document: Path) -> None:
+    with Path("/dev/full").open("wb") as full:
+        command = [sys.executable, "-m", "treeagent", "sections", str(document), "--budget", "16", "--json"]
+        result = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, check=False)
+    assert (result.returncode, result.stderr) == (2, b"treeagent: output: No space left on device\n")
+
+
 def test_output_that_goes_to_no_terminal_has_no_colours(document: Path) -> None:
     result = run("sections", str(document), "--budget", "64", FORCE_COLOR="1", TERM="xterm")
     assert b"\x1b" not in result.stdout + result.stderr
