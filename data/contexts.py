@@ -114,11 +114,11 @@ class Filler:
             if (LEAST_SHARE + _SLACK) * length <= min(counts) and max(counts) <= (1 - _SLACK) * length:
                 self._fixed = len(self.chosen)
                 return list(self.chosen)
+            self._check_spread(counts, length)
             if max(counts) > (1 - _SLACK) * length:  # the sum of the records says too little
                 low, high = (share * 0.99 * length / max(counts) for share in (low, high))
                 self._drop(high * length)
             elif enough:  # it says too much
-                self._check_spread(counts, length)
                 low, high = low * 1.02, high * 1.02
             else:
                 self._drop_last()  # nothing fits what is left: leave more

@@ -1,0 +1,54 @@
+"""Wording: what questions say, and what they do not."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from treeagent.data.catalog import Collection
+from treeagent.data.questions import ask, reveals
+from treeagent.data.tasks import Condition, Spec
+
+PEOPLE = ("stats", "people")
+LOOKUP = Spec("single_field", "$", "number", ((Condition(("name",), "=", "Town 1"),),), (PEOPLE,))
+TWO = Spec("two_fields", "$", "text", LOOKUP.selectors, (PEOPLE, ("mayor",)), ordered=True)
+COUNT = Spec("conditional_count", "$", "number", conditions=(Condition(PEOPLE, ">", 48_000),))
+MOST = Spec("numerical_extremum", "$", "text", fields=(("name",),), measure=PEOPLE, extreme="max")
+
+
+@given(st.integers(), st.sampled_from([LOOKUP, TWO, COUNT, MOST]))
+def test_no_key_that_is_not_plain_english_is_in_a_question(towns: Collection, seed: int, spec: Spec) -> None:
+    question = ask(Random(seed), spec, towns)
+    assert not any(word in question for word in ("stats", "people", "areaKm", "$", "{", "}"))
+    assert question[0].isupper()
+    assert question.endswith(".")
+
+
+@given(st.integers())
+def test_a_question_says_what_its_specification_means(towns: Collection, seed: int) -> None:
+    assert all(part in ask(Random(seed), LOOKUP, towns) for part in ("population", "Town 1"))
+    assert all(part in ask(Random(seed), COUNT, towns) for part in ("population", "48,000", "town"))
+    assert "name" in ask(Random(seed), MOST, towns)
+    assert "order" in ask(Random(seed), TWO, towns)
+
+
+def test_wording_varies_and_is_repeatable(towns: Collection) -> None:
+    said = [ask(Random(seed), LOOKUP, towns) for seed in range(30)]
+    assert len(set(said)) > 10
+    assert said == [ask(Random(seed), LOOKUP, towns) for seed in range(30)]
+
+
+@pytest.mark.parametrize(
+    ("question", "value", "revealed"),
+    [
+        ("Is Paris the capital?", "paris", True),
+        ("More than 48,000 people?", "48000", True),
+        ("More than 48,000 people?", "48", False),
+        ("In Parisville?", "Paris", False),
+        ("Above 1.5?", "5", False),
+    ],
+)
+def test_an_answer_is_revealed_as_a_whole_word_or_number(question: str, value: str, revealed: bool) -> None:
+    assert reveals(question, [value]) is revealed
