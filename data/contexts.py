@@ -155,7 +155,8 @@ class Filler:
         self._taken = set(self.chosen)
         self._admits = self._new_gate()
         for index in self.chosen:
-            assert self._admits(self._record(index))
+            admitted = self._admits(self._record(index))
+            assert admitted, "a gate admits again what it admitted in this order"
 
     def _record(self, index: int) -> Record:
         return self._page.collection.records[index]

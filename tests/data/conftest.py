@@ -6,7 +6,7 @@ import re
 from random import Random
 
 import pytest
-from treeagent.data.catalog import Collection, Field, Provenance
+from treeagent.data.catalog import Collection, Field, Provenance, Role
 
 
 class Words:
@@ -28,7 +28,7 @@ def towns() -> Collection:
     """400 towns in five nations, with numbers, lists and nested fields."""
     rng = Random(1)
     nations = ["Arland", "Borland", "Corland", "Dorland", "Erland"]
-    every = frozenset({"ask", "condition", "measure"})
+    every: frozenset[Role] = frozenset({"ask", "condition", "measure"})
     nation = Field(("nation", "name"), "nation", "text", frozenset({"condition"}))
     records = [
         {
