@@ -13,6 +13,7 @@ import shutil
 import tempfile
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 MANIFEST, CARD = "manifest.json", "README.md"
 _BATCH_CHARACTERS = 8_000_000  # of contexts in one row group
 _BATCH_ROWS = 256
+_READ_ROWS = 16  # rows may hold megabytes each
 
 
 def split_file(split: str) -> str:
@@ -45,23 +47,18 @@ def load_examples(
     """The examples of a split in their order, of some tasks and lengths, the first `limit` of them.
 
     Raises InputError where folder, split, task or length are not there."""
-    import pyarrow.parquet as pq
-
     manifest = read_manifest(Path(folder))
     split_facts = manifest["splits"].get(split)
     if split_facts is None:
         raise InputError(f"{folder} has no split {split!r}: {suggestion(split, list(manifest['splits']))}")
     _check_known(folder, "task", tasks, split_facts["tasks"])
     _check_known(folder, "length", lengths, split_facts["lengths"])
-    examples: list[Example] = []
-    with pq.ParquetFile(Path(folder) / split_file(split)) as file:
-        for batch in file.iter_batches(batch_size=16):
-            for row in batch.to_pylist():
-                if limit is not None and len(examples) >= limit:
-                    return examples
-                if (tasks is None or row["task"] in tasks) and (lengths is None or row["length"] in lengths):
-                    examples.append(example_of(row))
-    return examples
+    chosen = (
+        example_of(row)
+        for row in _read_rows(Path(folder) / split_file(split))
+        if (tasks is None or row["task"] in tasks) and (lengths is None or row["length"] in lengths)
+    )
+    return list(islice(chosen, limit))
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
@@ -77,8 +74,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
 
 def write_split(folder: Path, split: str, rows: Iterable[Row]) -> dict[str, Any]:
     """Writes a split's parquet file; returns its facts for the manifest. Bytes depend on rows and library alone."""
-    import pyarrow.parquet as pq
-
+    pq = _parquet()
     path = folder / split_file(split)
     path.parent.mkdir(parents=True, exist_ok=True)
     content, tasks, lengths, count = hashlib.sha256(), set[str](), set[int](), 0
@@ -125,6 +121,25 @@ def new_folder(out: Path) -> Iterator[Path]:
         part.replace(out)
     finally:
         shutil.rmtree(part, ignore_errors=True)
+
+
+def _read_rows(path: Path) -> Iterator[Row]:
+    pq = _parquet()
+    try:
+        with pq.ParquetFile(path) as file:
+            for batch in file.iter_batches(batch_size=_READ_ROWS):
+                yield from batch.to_pylist()
+    except (OSError, ValueError) as error:  # the library's errors derive from these
+        raise InputError(f"{path} cannot be read: {error}; build the benchmark again") from error
+
+
+def _parquet() -> Any:
+    """The parquet module of pyarrow. Raises InputError where it is not installed."""
+    try:
+        import pyarrow.parquet as pq
+    except ImportError:
+        raise InputError("benchmarks on disk need pyarrow: pip install 'treeagent[demo]'") from None
+    return pq
 
 
 def features() -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import shutil
 import subprocess
 import sys
 from dataclasses import replace
@@ -84,6 +85,14 @@ def test_what_is_not_in_the_folder_is_named(config: BuildConfig, options: dict[s
 def test_a_folder_that_is_no_benchmark_says_how_to_make_one(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="treeagent build"):
         load_examples(tmp_path, "test")
+
+
+def test_a_damaged_file_is_named(config: BuildConfig, tmp_path: Path) -> None:
+    shutil.copytree(config.out, tmp_path / "data")
+    damaged = tmp_path / "data" / "data" / "test-00000-of-00001.parquet"
+    damaged.write_bytes(damaged.read_bytes()[:-100])
+    with pytest.raises(InputError, match=f"{damaged.name} cannot be read"):
+        load_examples(tmp_path / "data", "test")
 
 
 def test_the_same_recipe_again_does_nothing(config: BuildConfig) -> None:
