@@ -18,19 +18,20 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
+from rich.markup import escape
 
 from .. import config as recipes
 from ..data.benchmark import load_examples
 from ..data.rollout import Call, Example, Reply, Request, Rollout
 from ..data.tokens import Tokenizer, load_tokenizer
-from ..errors import InputError
+from ..errors import InputError, ParseError
 from ..rewards.score import score_answer
 from . import agents, models, report
 from .agents import Agent
 from .config import EvaluateConfig
 from .engines import Engine
 from .environment import Documents, Environment
-from .progress import Meter, expected_calls
+from .progress import Meter, Shown, expected_calls
 from .run import drive
 from .store import Store, digest
 
@@ -89,7 +90,7 @@ def evaluate(config: EvaluateConfig, console: Console, backend: Backend | None =
         expected = [job.expected for group in groups for job in group]
         with Meter(console, len(expected), sum(expected)) as meter:
             _run(config, groups, chosen, tokenizer, backend, store, meter)
-    console.print(f"run folder: {config.out} ({digest(identity)})", highlight=False, soft_wrap=True)
+    console.print(f"run folder: {escape(config.out)} ({digest(identity)})", highlight=False, soft_wrap=True)
     report.report([config.out], console)
 
 
@@ -105,7 +106,7 @@ def local_backend(config: EvaluateConfig) -> Backend:
 
     @cache
     def model() -> Any:
-        return models.load_model(name, dtype=config.dtype, device=config.device, adapter=config.adapter)[0]
+        return models.load_weights(name, dtype=config.dtype, device=config.device, adapter=config.adapter)
 
     def engine(agent: Agent) -> Engine:
         from .engines.transformers import Transformers
@@ -169,7 +170,7 @@ def _run(
 ) -> None:
     have = {tuple(row[name] for name in ("agent", "observer", "key", "copy")) for row in store.results}
     documents = Documents(config.batch_size)
-    engine = cache(lambda name: backend.engine(chosen[name]))
+    engine = cache(lambda name: Shown(backend.engine(chosen[name]), meter))
     for group in groups:
         done = {job.identity for job in group} & have
         meter.skip(len(done), sum(job.expected for job in group if job.identity in done))
@@ -182,13 +183,13 @@ def _run(
             job = group[i]
             if job.identity not in done:
                 _store(store, job, rollout, agent, config.traces)
-                meter.finished(job.identity, job.expected, f"{job.agent}, {job.observer}")
+                meter.finished(job.identity, job.expected)
 
 
 def _watched(
     episode: Generator[Request, Reply, Rollout], job: _Job, meter: Meter, silent: bool
 ) -> Generator[Request, Reply, Rollout]:
-    """The same episode, reporting its calls unless its result is there already."""
+    """The same episode, reporting its calls unless its result is there already. An error names the example."""
     try:
         request = next(episode)
         while True:
@@ -198,6 +199,8 @@ def _watched(
             request = episode.send(reply)
     except StopIteration as stop:
         return stop.value
+    except ParseError as error:
+        raise InputError(f"example {job.key} of the benchmark: {error}") from error
     finally:
         episode.close()
 

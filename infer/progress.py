@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from types import TracebackType
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from ..data.rollout import Example, Request
+from ..data.rollout import Example, Reply, Request
+from .engines import Engine, Sampling
 
 _QUIET_S = 10.0
 
@@ -60,14 +62,21 @@ class Meter:
         self.calls += 1
         self.sections += request.kind == "memory"
         self._flying[job] = min(self._flying.get(job, 0) + 1, expected)
-        self._show(False)
 
-    def finished(self, job: object, expected: int, label: str) -> None:
+    def finished(self, job: object, expected: int) -> None:
         """Counts one example as done."""
         self.examples += 1
         self._settled += expected
         self._flying.pop(job, None)
-        self._show(self.examples == self._examples, label)
+        if self.examples == self._examples:
+            self.show(now=True)
+
+    def show(self, now: bool = False) -> None:
+        """Shows where things stand: on a terminal always, elsewhere every ten seconds or `now`."""
+        self._live.update(self._task, completed=self._done(), description=self.line())
+        if not self._console.is_terminal and (now or self._clock() - self._said >= _QUIET_S):
+            self._said = self._clock()
+            self._console.print(self.line(), highlight=False, soft_wrap=True)
 
     def line(self) -> str:
         """One line: examples, sections read, calls, time left."""
@@ -88,11 +97,28 @@ class Meter:
             else "time left unknown"
         )
 
-    def _show(self, now: bool, label: str = "") -> None:
-        self._live.update(self._task, completed=self._done(), description=self.line())
-        if not self._console.is_terminal and (now or self._clock() - self._said >= _QUIET_S):
-            self._said = self._clock()
-            self._console.print(f"{self.line()}{f' ({label})' if label else ''}", highlight=False, soft_wrap=True)
+
+@dataclass(frozen=True)
+class Shown:
+    """An engine that has the meter show where things stand before each of its calls."""
+
+    engine: Engine
+    meter: Meter
+
+    @property
+    def name(self) -> str:
+        """As the engine."""
+        return self.engine.name
+
+    @property
+    def batch_size(self) -> int:
+        """As the engine."""
+        return self.engine.batch_size
+
+    def generate(self, requests: Sequence[Request], sampling: Sampling) -> list[Reply]:
+        """As the engine."""
+        self.meter.show()
+        return self.engine.generate(requests, sampling)
 
 
 def _clock(seconds: float) -> str:

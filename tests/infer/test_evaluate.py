@@ -15,7 +15,7 @@ from rich.console import Console
 from treeagent import config as recipes
 from treeagent.data.rollout import Example, Reference, Reply, Request
 from treeagent.data.tokens import load_tokenizer
-from treeagent.errors import ConfigError, RunError
+from treeagent.errors import ConfigError, InputError, RunError
 from treeagent.infer.config import Benchmark, EvaluateConfig
 from treeagent.infer.engines import Sampling
 from treeagent.infer.evaluate import Backend, evaluate
@@ -68,7 +68,8 @@ def _write(folder: Path, examples: Sequence[Example]) -> None:
     pq.write_table(pa.Table.from_pylist(rows, schema), folder / "data" / "test-00000-of-00001.parquet")
     card = "---\nconfigs:\n- config_name: default\n  data_files:\n  - split: test\n    path: data/test-*.parquet\n---\n"
     (folder / "README.md").write_text(card)
-    (folder / "manifest.json").write_text("{}")
+    facts = {"tasks": sorted({example.task for example in examples}), "lengths": [64]}
+    (folder / "manifest.json").write_text(json.dumps({"splits": {"test": facts}}))
 
 
 @pytest.fixture(scope="module")
@@ -271,6 +272,17 @@ def test_failed_calls_score_0_and_are_listed_with_their_reason(settings: Evaluat
         ("treeagent", 1, "too long"),
     ]
     assert "0 errors, 2 beyond the request limit" in printed
+
+
+def test_a_document_that_is_none_names_its_example_and_loses_nothing(
+    settings: EvaluateConfig, backend: Any, tmp_path: Path
+) -> None:
+    broken = dataclasses.replace(_examples()[2], context='{"a": }')
+    _write(tmp_path / "broken", [*_examples()[:2], broken])
+    config = dataclasses.replace(settings, benchmark=Benchmark(folder=str(tmp_path / "broken")))
+    with pytest.raises(InputError, match=f"example {broken.key} .*not valid json: line 1, column 7"):
+        _evaluate(config, backend())
+    assert len(read_results(Path(config.out))) == 4
 
 
 def test_traces_show_every_prompt_and_reply(settings: EvaluateConfig, backend: Any) -> None:

@@ -39,10 +39,10 @@ def test_time_left_counts_this_runs_calls_only() -> None:
             meter.called("a", 5, READ)
         meter.called("a", 5, ANSWER)
         assert meter.line() == "2/4 examples, 4 sections, 5 calls, about 0:30 left"
-        meter.finished("a", 5, "memagent, flat")
+        meter.finished("a", 5)
         assert meter.line() == "3/4 examples, 4 sections, 5 calls, about 0:30 left"
         clock.now = 3661.0
-        meter.finished("b", 5, "memagent, flat")
+        meter.finished("b", 5)
         assert meter.line() == "4/4 examples, 4 sections, 5 calls, done in 1:01:01"
 
 
@@ -58,10 +58,11 @@ def test_without_a_terminal_plain_lines_come_seldom_and_at_the_end() -> None:
     with Meter(Console(file=out), 2, 4, clock) as meter:
         for second in range(25):
             clock.now = float(second)
+            meter.show()
             meter.called("a", 2, READ)
-        meter.finished("a", 2, "memagent, flat")
-        meter.finished("b", 2, "memagent, flat")
+        meter.finished("a", 2)
+        meter.finished("b", 2)
     lines = out.getvalue().splitlines()
     assert [line.split(" examples")[0] for line in lines] == ["0/2", "0/2", "2/2"]
-    assert lines[-1].endswith("done in 0:24 (memagent, flat)")
+    assert lines[-1].endswith("done in 0:24")
     assert "\x1b" not in out.getvalue()
