@@ -38,6 +38,21 @@ def used_columns(mask: torch.Tensor, keep: int) -> tuple[int, int]:
     return min(left, border - 1), max(right, border + 1)
 
 
+def completion_logprobs(
+    model: Any, ids: torch.Tensor, mask: torch.Tensor, keep: int, temperature: float
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Log-probabilities of the last `keep` tokens of each row and the entropies where they were chosen, (rows, keep).
+
+    Only these positions go through the language-model head; the prompt's would be most of the work.
+    """
+    logits = model(input_ids=ids, attention_mask=mask, use_cache=False, logits_to_keep=keep + 1).logits[:, :-1]
+    logps = (logits.float() / temperature).log_softmax(-1)
+    chosen = logps.gather(-1, ids[:, -keep:, None]).squeeze(-1)
+    with torch.no_grad():
+        entropy = -(logps.exp() * logps).sum(-1)
+    return chosen, entropy
+
+
 def merged(name: str, values: Sequence[float], tokens: Sequence[float]) -> float:
     """One value for a metric that was logged once per micro-batch of so many tokens: least, greatest, or mean by
     tokens.

@@ -62,6 +62,7 @@ def train(config: TrainConfig, console: Console) -> None:
         if run.folder.summary.exists():
             run.progress.line(f"{run.folder.path}: this run is finished")
         else:
+            run.progress.line(f"training {run.model_name}: {len(run.examples)} examples, {config.steps} steps")
             _train(run, launched)
         if first:
             for line in summary_lines(json.loads(run.folder.summary.read_text("utf-8"))):
@@ -89,6 +90,8 @@ def _quiet(config: TrainConfig) -> None:
         "TRL_EXPERIMENTAL_SILENCE": "1",
         "TOKENIZERS_PARALLELISM": "false",
         "TRANSFORMERS_VERBOSITY": "error",
+        "TQDM_DISABLE": "1",
+        "DEEPSPEED_LOG_LEVEL": "error",
         "WANDB_PROJECT": "treeagent",
         "WANDB_DIR": str(Path(config.out)),
         "WANDB_SILENT": "true",

@@ -57,7 +57,7 @@ def from_rollouts(rollouts: Iterable[Rollout]) -> list[Row]:
 
 
 def padded_count(most: int, per_micro_batch: int) -> int:
-    """How many rows every rank brings when the fullest brings `most`: `R * ceil(most / R)`, at least one micro-batch."""
+    """How many rows every rank brings if the fullest brings `most`: `R * ceil(most / R)`, at least one micro-batch."""
     return per_micro_batch * max(1, -(-most // per_micro_batch))
 
 

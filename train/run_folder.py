@@ -21,17 +21,8 @@ from ..config import differing
 from ..errors import RunError
 from ..infer.store import digest, write_atomic
 
-_OURS = {
-    ".lock",
-    "config.yaml",
-    "run.json",
-    "train.jsonl",
-    "dev.jsonl",
-    "checkpoints",
-    "adapter",
-    "summary.json",
-    "wandb",
-}
+_OURS = (".lock", "wandb", "checkpoints", "adapter")
+"""What may lie in a folder before a run has claimed it."""
 
 
 class RunFolder:
@@ -48,12 +39,33 @@ class RunFolder:
             self.path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise RunError(f"run folder {self.path} cannot be made: {error.strerror}") from error
-        self._lock()
+        self._held = (self.path / ".lock").open("a+", encoding="ascii")
+        try:
+            self._lock()
+            self._own(identity, recipe)
+        except BaseException:
+            self.release()
+            raise
+
+    def release(self) -> None:
+        """Lets others have the folder."""
+        self._held.close()
+
+    def _lock(self) -> None:
+        """Holds the folder until this process ends."""
+        try:
+            fcntl.flock(self._held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise RunError(
+                f"{self.path} is in use by another process: wait for it, or name another folder with --out"
+            ) from error
+
+    def _own(self, identity: Mapping[str, Any], recipe: str) -> None:
+        """Makes the folder this run's, or checks that it is."""
         file = self.path / "run.json"
         if not file.exists():
-            strangers = sorted(
-                p.name for p in self.path.iterdir() if p.name not in _OURS and not p.name.startswith(".run.json.")
-            )
+            ours = (*_OURS, ".run.json.", ".config.yaml.")
+            strangers = sorted(path.name for path in self.path.iterdir() if not path.name.startswith(ours))
             if strangers:
                 raise RunError(
                     f"{self.path} is not empty and holds no training run ({strangers[0]}): name another with --out"
@@ -70,20 +82,6 @@ class RunFolder:
             raise RunError(
                 f"{self.path} holds another run; these differ: {keys}. Name another folder with --out, or set them back"
             )
-
-    def _lock(self) -> None:
-        """Holds the folder until this process ends."""
-        self._held = (self.path / ".lock").open("a+", encoding="ascii")
-        try:
-            fcntl.flock(self._held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            raise RunError(
-                f"{self.path} is in use by another process: wait for it, or name another folder with --out"
-            ) from error
-
-    def release(self) -> None:
-        """Lets others have the folder."""
-        self._held.close()
 
     def last_checkpoint(self, processes: int) -> Path | None:
         """The newest whole checkpoint, or None."""

@@ -25,7 +25,7 @@ from trl.trainer.grpo_trainer import GRPOTrainer
 from ..data.rollout import Example, Reply, Request, Rollout
 from . import rows as row_batch
 from . import sampling
-from .batches import Inputs, merged, micro_batches, trained_tokens, used_columns
+from .batches import Inputs, completion_logprobs, merged, micro_batches, trained_tokens, used_columns
 from .progress import Progress
 from .rollouts import in_step
 from .rows import Totals, Weighting
@@ -93,6 +93,8 @@ class ConversationTrainer(GRPOTrainer):
         positions = getattr(self.policy.config, "max_position_embeddings", request_limit)
         self.request_limit = min(request_limit, positions)
         self._eos: int = self.eos_token_ids[0]
+        # TRL's fused head skips the prompt's positions on a GPU but scores all of them on a CPU.
+        self.score_completions_only = self.accelerator.device.type == "cpu"
 
     @property
     def policy(self) -> Any:
@@ -136,8 +138,7 @@ class ConversationTrainer(GRPOTrainer):
 
     @contextmanager
     def _decoding(self, max_new_tokens: int) -> Iterator[None]:
-        """Generation up to `max_new_tokens`, greedy in evaluation, and without dropout, as the policy is read
-        elsewhere."""
+        """Generation up to `max_new_tokens` in the arithmetic of the loss, greedy in evaluation, without dropout."""
         config, kwargs, training = self.generation_config, self.generation_kwargs, self.policy.training
         changed = {**kwargs, "max_new_tokens": max_new_tokens}
         if self._greedy:
@@ -146,7 +147,8 @@ class ConversationTrainer(GRPOTrainer):
         self.generation_config = GenerationConfig(**changed, disable_compile=True)
         self.policy.eval()
         try:
-            yield
+            with self.accelerator.autocast():
+                yield
         finally:
             self.generation_config, self.generation_kwargs = config, kwargs
             self.policy.train(training)
@@ -294,15 +296,19 @@ class ConversationTrainer(GRPOTrainer):
         logps, entropies = [], []
         for start in range(0, len(input_ids), self.per_micro_batch):
             chunk = slice(start, start + self.per_micro_batch)
-            ids, mask = input_ids[chunk], attention_mask[chunk]
-            left, right = used_columns(mask, logits_to_keep)
-            keep = logits_to_keep - (mask.size(1) - right)
-            logp, entropy, _ = super()._get_per_token_logps_and_entropies(
-                model, ids[:, left:right], mask[:, left:right], keep, compute_entropy=compute_entropy
-            )
+            left, right = used_columns(attention_mask[chunk], logits_to_keep)
+            keep = logits_to_keep - (attention_mask.size(1) - right)
+            ids, mask = input_ids[chunk, left:right], attention_mask[chunk, left:right]
+            if self.score_completions_only:
+                with self.accelerator.autocast():
+                    logp, entropy = completion_logprobs(model, ids, mask, keep, self.temperature)
+            else:
+                logp, entropy, _ = super()._get_per_token_logps_and_entropies(
+                    model, ids, mask, keep, compute_entropy=compute_entropy
+                )
             fill = (0, logits_to_keep - keep)
             logps.append(torch.nn.functional.pad(logp, fill))
-            if entropy is not None:
+            if compute_entropy and entropy is not None:
                 entropies.append(torch.nn.functional.pad(entropy, fill))
         return torch.cat(logps), torch.cat(entropies) if entropies else None, None
 
@@ -311,7 +317,7 @@ class ConversationTrainer(GRPOTrainer):
     def evaluate(
         self, eval_dataset: Any = None, ignore_keys: list[str] | None = None, metric_key_prefix: str = "eval"
     ) -> dict[str, float]:
-        """Greedy rollouts over the dev examples and their mean rewards. Each example counts once, whatever the ranks."""
+        """Greedy rollouts over the dev examples and their mean rewards; each counts once on any number of ranks."""
         training = self.policy.training
         rank, world = self.accelerator.process_index, self.accelerator.num_processes
         began = time.perf_counter()
