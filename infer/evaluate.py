@@ -101,7 +101,7 @@ def local_backend(config: EvaluateConfig) -> Backend:
     tokenizer = models.load_chat_tokenizer(name)
     identity = {
         "model": models.fingerprint(name),
-        "adapter": models.fingerprint(config.adapter) if config.adapter else None,
+        "adapter": models.adapter_fingerprint(config.adapter) if config.adapter else None,
     }
 
     @cache

@@ -72,8 +72,14 @@ def load_chat_tokenizer(name: str) -> Any:
     return tokenizer
 
 
+def adapter_fingerprint(folder: str) -> str:
+    """Identity of an adapter, by its content. Raises ModelError if the folder holds none."""
+    _check_adapter(folder)
+    return fingerprint(folder)
+
+
 def fingerprint(name: str) -> str:
-    """Identity of a model or adapter: 16 hexadecimal digits over the files of a folder or over a file; for a Hub
+    """Identity of a model: 16 hexadecimal digits over the files of a folder or over a file; for a Hub
     name, the name and the commit in use. Reads every byte: about a second a gigabyte."""
     path = Path(name)
     if path.is_file():
@@ -139,9 +145,13 @@ def _plain(load: Any, source: dict[str, str], dtype: Any) -> Any:
     return rebuilt
 
 
+def _check_adapter(folder: str) -> None:
+    if not (Path(folder) / "adapter_config.json").is_file():
+        raise ModelError(f"adapter {folder}: no adapter_config.json there")
+
+
 def _adapted(model: Any, adapter: str) -> Any:
-    if not (Path(adapter) / "adapter_config.json").is_file():
-        raise ModelError(f"adapter {adapter}: no adapter_config.json there")
+    _check_adapter(adapter)
     try:
         import peft
     except ImportError as error:

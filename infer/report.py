@@ -124,7 +124,7 @@ def _sum(rows: Iterable[Mapping[str, Any]], key: str) -> int:
 
 
 def _table(run: str, lines: Sequence[Line]) -> Table:
-    table = Table(title=escape(run), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    table = Table(title=escape(run), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
     for column in ("agent", "observer"):
         table.add_column(column, no_wrap=True)
     for column in (

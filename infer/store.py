@@ -28,7 +28,8 @@ from ..errors import RunError
 
 Row = Mapping[str, Any]
 
-_OURS = {".lock", "config.yaml", "run.json", "results.jsonl", "failures.jsonl", "calls"}
+_STORED = ("results.jsonl", "failures.jsonl", "calls")
+_OURS = {".lock", "config.yaml", "run.json", *_STORED}
 
 
 def write_atomic(path: Path, text: str) -> None:
@@ -115,23 +116,22 @@ class Store:
         self.close()
 
     def _claim(self, identity: Mapping[str, Any], recipe: str, about: Mapping[str, Any]) -> None:
-        """Makes the folder this run's, or checks that it is."""
+        """Makes the folder this run's, or checks that it is; a run that stored nothing yet may get other settings."""
         identity = json.loads(_json(identity))
-        if not (self.folder / "run.json").exists():
-            strangers = sorted(path.name for path in self.folder.iterdir() if not _is_ours(path))
-            if strangers or (self.folder / "results.jsonl").exists():
-                what = strangers[0] if strangers else "results.jsonl without run.json"
-                raise RunError(
-                    f"{self.folder} is not empty and holds no run of this kind ({what}): name another folder"
-                )
-            write_atomic(self.folder / "config.yaml", recipe)
-            run = {"digest": digest(identity), "identity": identity, **about}
-            write_atomic(self.folder / "run.json", json.dumps(run, indent=2, ensure_ascii=False) + "\n")
-            return
-        run = read_run(self.folder)
-        if run.get("digest") != digest(identity):
-            differ = ", ".join(differing(run.get("identity", {}), identity)) or "digest"
-            raise RunError(f"{self.folder} holds another run, with other {differ}: name another folder with --out")
+        if (self.folder / "run.json").exists():
+            run = read_run(self.folder)
+            if run.get("digest") == digest(identity):
+                return
+            if any((self.folder / name).exists() for name in _STORED):
+                differ = ", ".join(differing(run.get("identity", {}), identity)) or "digest"
+                raise RunError(f"{self.folder} holds another run, with other {differ}: name another folder with --out")
+        strangers = sorted(path.name for path in self.folder.iterdir() if not _is_ours(path))
+        if strangers or (self.folder / "results.jsonl").exists():
+            what = strangers[0] if strangers else "results.jsonl without run.json"
+            raise RunError(f"{self.folder} is not empty and holds no run of this kind ({what}): name another folder")
+        write_atomic(self.folder / "config.yaml", recipe)
+        run = {"digest": digest(identity), "identity": identity, **about}
+        write_atomic(self.folder / "run.json", json.dumps(run, indent=2, ensure_ascii=False) + "\n")
 
 
 def _make(folder: Path) -> None:

@@ -15,10 +15,10 @@ from rich.console import Console
 from treeagent import config as recipes
 from treeagent.data.rollout import Example, Reference, Reply, Request
 from treeagent.data.tokens import load_tokenizer
-from treeagent.errors import ConfigError, InputError, RunError
+from treeagent.errors import ConfigError, InputError, ModelError, RunError
 from treeagent.infer.config import Benchmark, EvaluateConfig
 from treeagent.infer.engines import Sampling
-from treeagent.infer.evaluate import Backend, evaluate
+from treeagent.infer.evaluate import Backend, evaluate, local_backend
 from treeagent.infer.report import report
 from treeagent.infer.store import read_results, read_run
 
@@ -303,9 +303,7 @@ def test_the_run_folder_holds_a_recipe_that_is_the_run(settings: EvaluateConfig,
     assert about["examples"] == 5
 
 
-def test_a_local_model_is_evaluated_resumed_and_told_from_its_adapter(
-    settings: EvaluateConfig, tiny_chat_folder: Path
-) -> None:
+def test_a_local_model_is_evaluated_and_resumed(settings: EvaluateConfig, tiny_chat_folder: Path) -> None:
     local = dataclasses.replace(
         settings, model=str(tiny_chat_folder), dtype="fp32", device="cpu", agents={"memagent": {"max_tokens": 8}}
     )
@@ -316,6 +314,19 @@ def test_a_local_model_is_evaluated_resumed_and_told_from_its_adapter(
     (Path(local.out) / "results.jsonl").write_bytes(whole[: len(whole) // 2])
     evaluate(local, Console(file=out))
     assert _bytes(local) == whole
+
+
+def test_an_adapter_is_part_of_the_identity_and_is_checked_first(
+    settings: EvaluateConfig, tiny_chat_folder: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(ModelError, match=r"no adapter_config.json"):
+        local_backend(dataclasses.replace(settings, model=str(tiny_chat_folder), adapter=str(tmp_path)))
+    (tmp_path / "adapter_config.json").write_text("{}")
+    tuned = local_backend(dataclasses.replace(settings, model=str(tiny_chat_folder), adapter=str(tmp_path)))
+    plain = local_backend(dataclasses.replace(settings, model=str(tiny_chat_folder)))
+    assert tuned.identity["model"] == plain.identity["model"]
+    assert plain.identity["adapter"] is None
+    assert tuned.identity["adapter"]
 
 
 def test_the_demo_recipe_begins_with_its_command_and_loads() -> None:

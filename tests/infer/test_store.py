@@ -77,6 +77,12 @@ def test_another_run_is_refused_with_the_keys_that_differ(tmp_path: Path) -> Non
     assert read_results(tmp_path / "run") == ROWS
 
 
+def test_a_run_that_stored_nothing_may_be_given_other_settings(tmp_path: Path) -> None:
+    _open(tmp_path / "run").close()
+    _open(tmp_path / "run", budget=512).close()
+    assert stores.read_run(tmp_path / "run")["identity"]["budget"] == 512
+
+
 def test_the_order_of_keys_and_tuples_for_lists_are_no_difference(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     Store(folder, {"a": (1, 2), "b": 3}, "").close()
