@@ -85,6 +85,11 @@ class Document(ABC):
     def frame(self, parent: Node) -> tuple[str, str]:
         """Delimiters of `parent` that let a run of its children read natively."""
 
+    def introduction(self, opened: Node) -> tuple[str, str]:
+        """What an opened node says of itself (an opening tag, a key with its comment), and what closes it; shown
+        around the node's first section, outside the frame of the nearest parent. Empty where the path says it all."""
+        return "", ""
+
     @abstractmethod
     def quotes(self, leaf: Node) -> tuple[str, str]:
         """What stands around a fragment of a divisible leaf: quotation marks, and the key where there is one."""

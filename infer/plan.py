@@ -10,7 +10,7 @@ from typing import Any
 from ..data.counts import Counts
 from ..data.formats import parse
 from ..data.tokens import Tokenizer, load_tokenizer
-from ..data.tree import Document
+from ..data.tree import Document, Node
 from ..errors import ConfigError
 from .budget import choose_budget, scan_budgets
 from .links import residual_links
@@ -170,29 +170,46 @@ def _section(
 
 
 class _Wrappers:
-    """What stands around pieces, at most `WRAPPER_TOKENS` of it, the rest elided visibly and counted."""
+    """What stands around pieces, asked for in document order: the nearest parent's delimiters, and around them what
+    nodes opened since the last piece say of themselves. At most `WRAPPER_TOKENS`, the rest elided visibly and
+    counted."""
 
     def __init__(self, document: Document, counts: Counts) -> None:
         self._document, self._counts = document, counts
+        self._introduced: set[int] = set()
         self.elided = 0
 
     def around(self, piece: Piece) -> tuple[str, str]:
-        place = piece.place
-        parent = place if piece.kind == "siblings" else place.parent
-        prefix, suffix = self._document.frame(parent) if parent is not None else ("", "")
+        pairs = [self._document.introduction(node) for node in self._newly_opened(piece)]
+        if piece.parent is not None:
+            pairs.append(self._document.frame(piece.parent))
         if piece.kind == "text":
-            before, after = self._document.quotes(place)
-            prefix, suffix = prefix + before, after + suffix
+            pairs.append(self._document.quotes(piece.place))
+        prefix = "".join(before for before, _ in pairs)
+        suffix = "".join(after for _, after in reversed(pairs))
         if self.tokens(prefix, suffix) > WRAPPER_TOKENS:
             self.elided += 1
+            suffix = self._elide(suffix, WRAPPER_TOKENS // 4)
             prefix = self._elide(prefix, WRAPPER_TOKENS - self.tokens("", suffix))
         return prefix, suffix
+
+    def _newly_opened(self, piece: Piece) -> list[Node]:
+        """The opened nodes above the nearest parent that no piece before belongs to, outermost first."""
+        found: list[Node] = []
+        walk = piece.parent
+        while walk is not None and id(walk) not in self._introduced:
+            self._introduced.add(id(walk))
+            found.append(walk)
+            walk = walk.parent
+        return found[:0:-1]
 
     def tokens(self, prefix: str, suffix: str) -> int:
         """Tokens of both, each encoded alone."""
         return sum(self._counts.counts_of([prefix, suffix]))
 
     def _elide(self, text: str, most: int) -> str:
+        if self.tokens(text, "") <= most:
+            return text
         keep = min(len(text) // 2, 4 * most)
         while True:
             short = text[:keep] + ELIDED + text[len(text) - keep :]

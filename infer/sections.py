@@ -30,6 +30,11 @@ class Piece:
     end: int
     last_of_leaf: bool = False
 
+    @property
+    def parent(self) -> Node | None:
+        """The nearest opened node around what the section shows; None for the root."""
+        return self.place if self.kind == "siblings" else self.place.parent
+
 
 @dataclass(slots=True)
 class _Opened:
