@@ -180,13 +180,11 @@ class _Wrappers:
         self.elided = 0
 
     def around(self, piece: Piece) -> tuple[str, str]:
-        pairs = [self._document.introduction(node) for node in self._newly_opened(piece)]
-        if piece.parent is not None:
-            pairs.append(self._document.frame(piece.parent))
+        start, end = (piece.place.start, piece.place.end) if piece.kind == "text" else (piece.start, piece.end)
+        prefix, suffix = self._document.wrapper(piece.parent, self._newly_opened(piece), start, end)
         if piece.kind == "text":
-            pairs.append(self._document.quotes(piece.place))
-        prefix = "".join(before for before, _ in pairs)
-        suffix = "".join(after for _, after in reversed(pairs))
+            before, after = self._document.quotes(piece.place)
+            prefix, suffix = prefix + before, after + suffix
         if self.tokens(prefix, suffix) > WRAPPER_TOKENS:
             self.elided += 1
             suffix = self._elide(suffix, WRAPPER_TOKENS // 4)
@@ -194,14 +192,15 @@ class _Wrappers:
         return prefix, suffix
 
     def _newly_opened(self, piece: Piece) -> list[Node]:
-        """The opened nodes above the nearest parent that no piece before belongs to, outermost first."""
+        """The opened nodes that no piece before belongs to, outermost first; the nearest parent, if new, is the
+        last."""
         found: list[Node] = []
         walk = piece.parent
         while walk is not None and id(walk) not in self._introduced:
             self._introduced.add(id(walk))
             found.append(walk)
             walk = walk.parent
-        return found[:0:-1]
+        return found[::-1]
 
     def tokens(self, prefix: str, suffix: str) -> int:
         """Tokens of both, each encoded alone."""

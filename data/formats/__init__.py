@@ -12,10 +12,11 @@ from pathlib import Path
 from ...errors import ConfigError, InputError, LimitError, ParseError
 from ..tree import Document
 from .json_tree import parse_json
+from .yaml_tree import parse_yaml
 
-FORMATS: dict[str, Callable[[str], Document]] = {"json": parse_json}
+FORMATS: dict[str, Callable[[str], Document]] = {"json": parse_json, "yaml": parse_yaml}
 MAX_CHARACTERS = 2**30  # offsets are kept as 32-bit integers
-SUFFIXES: dict[str, str] = {".json": "json", ".geojson": "json"}
+SUFFIXES: dict[str, str] = {".json": "json", ".geojson": "json", ".yaml": "yaml", ".yml": "yaml"}
 
 
 def parse(text: str, format: str) -> Document:
