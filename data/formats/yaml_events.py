@@ -35,7 +35,7 @@ _KINDS: dict[type, int] = {
     ev.StreamStartEvent: STREAM,
     ev.StreamEndEvent: STREAM,
 }
-_BATCH = 4_096
+_BATCH = 128  # larger batches outlive the youngest generation and cost twice the time
 _SURROGATES = re.compile(r"(?<!\\)((?:\\\\)*)\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}")
 _UNREADABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 

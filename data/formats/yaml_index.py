@@ -20,7 +20,6 @@ from .yaml_events import CLOSE, DOCUMENT, DOCUMENT_END, MAPPING, SCALAR, SEQUENC
 
 PROPERTIES = re.compile(r"(?:[&!]\S*(?:\s+(?:#[^\n\r\x85\u2028\u2029]*)?)*)*")
 _HEADER = re.compile(r"[|>](?:[-+]?([1-9])?[-+]?)[^\n\r\x85\u2028\u2029]*")
-_BREAKS = (0x0A, 0x0D, 0x85, 0x2028, 0x2029)
 _BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
 Mask = NDArray[np.bool_]
 
@@ -43,7 +42,7 @@ class Index:
 
     def __init__(self, text: str, start: int, events: Events) -> None:
         self.text, self._codes, self.events = text, code_points(text), events
-        self.breaks = np.flatnonzero(np.isin(self._codes, _BREAKS))
+        self.breaks = np.flatnonzero(_line_breaks(self._codes))
         kinds, starts, ends = events.kinds, events.starts, events.ends
         opens = (kinds == MAPPING) | (kinds == SEQUENCE)
         self.bracketed = opens & (ends > starts) & np.isin(self._codes[np.maximum(ends - 1, 0)], (0x5B, 0x7B))
@@ -177,7 +176,7 @@ class Index:
     def _same_line(self, ends: Offsets, comments: Offsets, start: int) -> Mask:
         """Whether each comment stands on the line where what lies before it ends."""
         line = np.searchsorted(self.breaks, ends) == np.searchsorted(self.breaks, comments)
-        on_break = np.isin(self._codes[np.maximum(ends - 1, 0)], _BREAKS)
+        on_break = _line_breaks(self._codes[np.maximum(ends - 1, 0)])
         return line & ~on_break & (ends > start) & (comments <= len(self.text))
 
     def _reach(self, length: int) -> Offsets:
@@ -207,6 +206,14 @@ class Index:
         return position - begin
 
 
+def _line_breaks(codes: NDArray[np.unsignedinteger]) -> Mask:
+    """Where libyaml sees the characters of a line break."""
+    breaks = (codes == 0x0A) | (codes == 0x0D)
+    if codes.dtype != np.uint8:
+        breaks |= (codes == 0x85) | (codes >> 1 == 0x2028 >> 1)
+    return breaks
+
+
 def _block_end(text: str, start: int, end: int) -> int:
     """The end of a block scalar without what is not of its value: blank lines after it, unless it keeps them, and its
     last line break. Blanks that its value ends with stay."""
@@ -219,7 +226,10 @@ def _block_end(text: str, start: int, end: int) -> int:
     solid = len(body.rstrip(" \t\n\r\x85\u2028\u2029"))
     if not solid:
         return start + len(text[start : header.end()].rstrip())
-    lines = _BREAK.split(body[solid:])
+    tail = body[solid:]
+    if " " not in tail and "\t" not in tail:
+        return header.end() + solid
+    lines = _BREAK.split(tail)
     indent = _indent(body) if not header.group(1) else 0
     for i in range(len(lines) - 1, 0, -1):
         if len(lines[i]) > indent:

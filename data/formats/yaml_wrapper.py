@@ -34,11 +34,12 @@ class Wrapper:
             if node.kind != "stream":
                 prefix = self._head(prefix, node, new, outermost=node is chain[0])
                 tails.append(self._tail(node, new, outermost=node is chain[0]))
-        if chain and chain[-1].kind != "stream":
-            if not chain[-1].flow:
-                prefix = _at_column(prefix, self._index.column(self._first_proper(chain[-1])))
-            elif self._text.startswith("#", start):
-                prefix += " "
+        if not chain or chain[-1].kind == "stream":
+            prefix = " " * self._index.column(start)
+        elif not chain[-1].flow:
+            prefix = _at_column(prefix, self._index.column(self._first_proper(chain[-1])))
+        elif self._text.startswith("#", start):
+            prefix += " "
         return prefix, self._suffix(tails, end)
 
     def _suffix(self, tails: list[str], end: int) -> str:
