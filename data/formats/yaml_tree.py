@@ -88,16 +88,19 @@ class YamlDocument(Document):
         return step if copy == 1 else f"{step}#{copy}"
 
     def leaf_text(self, node: Node) -> LeafText:
-        start, end = self._scalar(_own(node).event)
-        unit = _UNITS.get(self.text[start])
-        if unit is None:
-            return LeafText(start, end, [], [])
-        units = [m.span() for m in unit.finditer(self.text, start + 1, end - 1)]
-        return LeafText(start + 1, end - 1, [s for s, _ in units], [e for _, e in units])
+        start, end = self._inside(node)
+        unit = _UNITS.get(self.text[start - 1]) if start > self._scalar(_own(node).event)[0] else None
+        units = [m.span() for m in unit.finditer(self.text, start, end)] if unit else []
+        return LeafText(start, end, [s for s, _ in units], [e for _, e in units])
 
     def quotes(self, leaf: Node) -> tuple[str, str]:
-        inside = self.leaf_text(leaf)
-        return self.text[leaf.start : inside.start], self.text[inside.end : leaf.end]
+        start, end = self._inside(leaf)
+        return self.text[leaf.start : start], self.text[end : leaf.end]
+
+    def _inside(self, leaf: Node) -> tuple[int, int]:
+        """Where the text of a plain or quoted scalar stands, without its quotation marks."""
+        start, end = self._scalar(_own(leaf).event)
+        return (start + 1, end - 1) if self.text[start] in _UNITS else (start, end)
 
     def frame(self, parent: Node) -> tuple[str, str]:
         node = _own(parent)
