@@ -16,7 +16,7 @@ import numpy as np
 import yaml
 from numpy.typing import NDArray
 from yaml import events as ev
-from yaml.cyaml import CParser
+from yaml.cyaml import CParser  # pyright: ignore[reportAttributeAccessIssue]  # the stubs lack it
 
 from ...errors import LimitError, ParseError
 from ..tree import Offsets

@@ -44,10 +44,10 @@ class Wrapper:
 
     def _suffix(self, tails: list[str], end: int) -> str:
         suffix = "\n" if end in self._cut_lines else ""
-        commented = self._ends_comment(end)
+        commented, fresh = self._ends_comment(end), bool(suffix or _LINE.match(self._text, end - 1))
         for tail in filter(None, reversed(tails)):
-            suffix += f"\n{tail}" if commented and not _LINE.match(tail) else tail
-            commented = "#" in tail
+            suffix += f"\n{tail}" if not fresh and (commented or tail[0] not in "]}") else tail
+            commented, fresh = "#" in tail, False
         return suffix
 
     def _head(self, before: str, node: YamlNode, new: bool, outermost: bool) -> str:
@@ -85,7 +85,9 @@ class Wrapper:
             closed = int(index.entry_ends[stop - 1])
             tail = "}" if node.flow and outermost else ""
         after = self._text[closed : node.end]
-        return tail + after.rstrip() if new and "#" in after else tail
+        if not new or "#" not in after:
+            return tail
+        return tail + after.rstrip() if tail else after.strip()
 
     def _directives(self, document: int) -> str:
         """The document's directives down to its `---`, where it has any."""

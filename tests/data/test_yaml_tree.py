@@ -129,15 +129,18 @@ def test_a_marker_inside_a_scalar_starts_no_document() -> None:
 
 
 def test_paths_quote_odd_keys_number_repeated_ones_and_place_complex_ones() -> None:
-    text = "a: 1\n'a': 2\n\"\\u0061\": 3\nb c: 4\n? [x]\n: 5\n? {k: v}\n: 6\n*r : 7\n: 8\n".replace("\n: 8", "\n? \n: 8")
+    text = "a: 1\n'a': 2\n\"\\u0061\": 3\nb c: 4\n? [x]\n: 5\n? {k: v}\n: 6\n*r : 7\n? \n: 8\n"
     assert list(nodes(text)) == [
         "$", "$.a", "$.a#2", "$.a#3", '$["b c"]', "$[?4]", "$[?5]", "$[?6]", '$[""]',
     ]  # fmt: skip
 
 
 def test_escaped_and_folded_keys_are_named_as_they_read() -> None:
-    text = "'it''s': 1\n\"t\\tq\\\"\": 2\n\"\\ud83d\\ude00\": 3\n\"\\x41\": 4\n? |\n  two\n  lines\n: 5\n? one\n  two\n: 6\n"
-    assert list(nodes(text))[1:] == ['$["it\'s"]', '$["t\\tq\\""]', '$["😀"]', "$.A", '$["two\\nlines\\n"]', '$["one two"]']
+    keys = '\'it\'\'s\': 1\n"t\\tq\\"": 2\n"\\ud83d\\ude00": 3\n"\\x41": 4\n'
+    text = keys + "? |\n  two\n  lines\n: 5\n? one\n  two\n: 6\n"
+    assert list(nodes(text))[1:] == [
+        '$["it\'s"]', '$["t\\tq\\""]', '$["😀"]', "$.A", '$["two\\nlines\\n"]', '$["one two"]',
+    ]  # fmt: skip
 
 
 def kinds(text: str) -> list[tuple[str, bool]]:
@@ -146,7 +149,8 @@ def kinds(text: str) -> list[tuple[str, bool]]:
 
 
 def test_only_plain_and_quoted_text_is_divisible() -> None:
-    text = "- plain words\n- 'q'\n- \"d\"\n- |\n  block\n- >-\n  folded\n- *alias\n- 12\n- -1.5e3\n- yes it is\n- true\n-\n- ~\n- ''\n- []\n"
+    texts = "- plain words\n- 'q'\n- \"d\"\n- |\n  block\n- >-\n  folded\n- *alias\n"
+    text = texts + "- 12\n- -1.5e3\n- yes it is\n- true\n-\n- ~\n- ''\n- []\n"
     assert kinds(text) == [
         ("string", False), ("string", False), ("string", False), ("block", True), ("block", True), ("alias", True),
         ("number", True), ("number", True), ("string", False), ("true", True), ("null", True), ("null", True),
@@ -169,7 +173,9 @@ def test_the_value_of_an_entry_starts_with_its_anchor_and_tag() -> None:
 
 def test_a_byte_order_mark_is_character_zero_and_line_ends_of_two_characters_move_no_offset() -> None:
     text = "\ufeffa: é\r\nb:\r\n- 東\r\n- c\r\n"
-    assert nodes(text) == {"$": text[1:-2], "$.a": "a: é", "$.b": "b:\r\n- 東\r\n- c", "$.b[0]": "- 東", "$.b[1]": "- c"}
+    assert nodes(text) == {
+        "$": text[1:-2], "$.a": "a: é", "$.b": "b:\r\n- 東\r\n- c", "$.b[0]": "- 東", "$.b[1]": "- c",
+    }  # fmt: skip
     assert parse(text, "yaml").notes == ("byte order mark",)
 
 

@@ -85,7 +85,9 @@ def _block(draw: st.DrawFn, depth: int = 2) -> str:
         return out
     for _ in range(draw(st.integers(1, 4))):
         out += draw(_above())
-        key = draw(st.one_of(_PLAIN, _PLAIN, _SINGLE, _DOUBLE, st.sampled_from(["&k key", "*a ", "[x, y]", "id", "id"])))
+        key = draw(
+            st.one_of(_PLAIN, _PLAIN, _SINGLE, _DOUBLE, st.sampled_from(["&k key", "*a ", "[x, y]", "id", "id"]))
+        )
         if draw(st.integers(0, 7)):
             out += key + ":" + draw(_value(depth, False))
         else:
