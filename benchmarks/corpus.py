@@ -84,8 +84,7 @@ def violations(plan: Plan, tokenizer: Tokenizer, base: int) -> Iterator[str]:
             yield f"P4: section {section.index} has {tokens} tokens, {section.tokens} were stored"
         if tokens > plan.budget and not section.oversize:
             yield f"P4: section {section.index} is over budget"
-        piece = section._piece
-        if section.oversize and piece is not None and piece.place.n_children and section.kind != "text":
+        if section.oversize and section.place is not None and section.place.n_children:
             yield f"P4: section {section.index} is over budget and could be opened"
     if not base <= plan.budget <= 2 * base - 1:
         yield f"P8: budget {plan.budget}"
@@ -96,9 +95,9 @@ def violations(plan: Plan, tokenizer: Tokenizer, base: int) -> Iterator[str]:
 
 def _split_units(plan: Plan) -> Iterator[str]:
     for section in plan.sections:
-        if section.kind != "text" or section._piece is None:
+        if section.kind != "text" or section.place is None:
             continue
-        leaf = plan.document.leaf_text(section._piece.place)
+        leaf = plan.document.leaf_text(section.place)
         for start, end in zip(leaf.unit_starts, leaf.unit_ends, strict=True):
             if start < section.start < end or start < section.end < end:
                 yield f"P10: section {section.index} cuts {plan.document.text[start:end]!r}"
@@ -129,7 +128,7 @@ def _nodes(document: Document) -> Iterator[Node]:
 def _steps(plan: Plan) -> Iterator[str]:
     seen: set[int] = set()
     for section in plan.sections:
-        node = section._piece.place if section._piece else None
+        node = section.place
         while node is not None and node.parent is not None and node.parent.start not in seen:
             parent = node.parent
             seen.add(parent.start)

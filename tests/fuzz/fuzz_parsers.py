@@ -46,7 +46,8 @@ SEEDS: dict[str, list[str]] = {
     "javascript": [
         (
             "// note\nconst config = { rules: [0x1F, 'a\\n', `t ${x}`], get y() { return 1 }, ...z, [k]: 1, };\n"
-            "module.exports = { a: { b: [1,,2] } };\nfunction f() { return {a: 1} }\nexport default [1, 'two', /re/g];\n"
+            "module.exports = { a: { b: [1,,2] } };\nfunction f() { return {a: 1} }\n"
+            "export default [1, 'two', /re/g];\n"
         ),
         "{ a: 1, 'b c': [true, null, -1.5e3, 10n] }",
     ],
