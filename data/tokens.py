@@ -295,7 +295,7 @@ def _from_gguf(path: Path) -> HFTokenizer:
         backend = AutoTokenizer.from_pretrained(str(path.parent), gguf_file=path.name).backend_tokenizer
     except ImportError as error:
         raise ModelError(
-            f"{path}: reading a GGUF tokenizer needs transformers and gguf: pip install 'treeagent[demo]'"
+            f"{path}: reading a GGUF tokenizer needs transformers and gguf: pip install 'treeagent[train,demo]'"
         ) from error
     except Exception as error:  # a damaged file fails in many ways
         raise ModelError(f"{path}: no tokenizer in this file: {_line(error)}") from error
