@@ -44,8 +44,6 @@ class _Job:
 class Transformers:
     """A causal language model and its transformers tokenizer (with a chat template) as an engine."""
 
-    name = "transformers"
-
     def __init__(
         self,
         model: Any,
@@ -107,7 +105,7 @@ class Transformers:
         """The replies to a batch, by place; halves it while memory does not suffice."""
         try:
             return self._run(batch, sampling, repeats)
-        except (torch.OutOfMemoryError, MemoryError, RuntimeError) as error:
+        except (MemoryError, RuntimeError) as error:
             if not _is_out_of_memory(error):
                 raise
             message = f"out of memory: {len(batch)} request(s), {len(batch[0].prompt)} prompt tokens"
