@@ -4,8 +4,12 @@ on."""
 from __future__ import annotations
 
 import json
+import os
 import re
+import subprocess
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,7 +17,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from noisy_json import documents
-from tokenizers_at_hand import FAMILY, trained
+from tokenizers_at_hand import FAMILY, corpus, trained
 from treeagent.data.counts import SliceCounts
 from treeagent.data.formats import parse
 from treeagent.data.tokens import Tokenizer, load_tokenizer
@@ -290,6 +294,24 @@ def test_the_plan_of_a_document_is_found_once() -> None:
     document, tokenizer = parse("[1,2,3]", "json"), load_tokenizer(trained("gpt2"))
     assert isinstance(tokenizer, Tokenizer)
     assert plan_document(document, tokenizer, budget=5) is plan_document(document, tokenizer, budget=5)
+
+
+def test_every_process_finds_the_same_sections_whatever_its_hash_seed(tmp_path: Path, demo_tokenizer: str) -> None:
+    """P9."""
+    file = tmp_path / "document.json"
+    file.write_text(json.dumps([json.loads(line) for line in corpus(seed=3, lines=60)]), encoding="utf-8")
+    command = [sys.executable, "-m", "treeagent", "sections", str(file), "--budget", "100", "--json"]
+    printed = {
+        subprocess.run(
+            [*command, "--tokenizer", demo_tokenizer],
+            env=os.environ | {"PYTHONHASHSEED": seed},
+            capture_output=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert len(printed) == 1
+    assert printed.pop().count(b"\n") > 10
 
 
 # Rendering.
