@@ -28,6 +28,7 @@ from .counts import Counts, HardCounts, Ints, SliceCounts, foreign_characters, h
 CountTexts = Callable[[Sequence[str]], list[int]]
 Engine = Literal["auto", "tokenizer", "tiktoken"]
 _BATCH = 64  # pieces encoded at a time, to bound memory
+_CHARACTER = 6  # tokens of which a single character may be made
 _WORTH_PROVING = 400_000  # characters from which the faster engine pays for its proof
 
 
@@ -167,11 +168,19 @@ class Tokenizer:
         return np.maximum.accumulate(np.array(found, np.int64)) if found else np.zeros(0, np.int64)
 
     def _ends_by_decoding(self, text: str) -> list[int]:
-        """For tokenizers without offsets: each token's share of the text by the length of the decoded prefix."""
+        """For tokenizers without offsets: what each token adds to the decoded text. Only the tokens since the last
+        whole character but one are decoded again, so that a long text costs no more than in proportion."""
         ids, ends = self.encode(text), []
+        first, shown, at = 0, 0, 0  # `ids[first:shown]` are decoded for the context alone
+        before = ""
         for k in range(1, len(ids) + 1):
-            prefix = self.decode(ids[:k]).rstrip("\ufffd")
-            ends.append(min(len(prefix), len(text)))
+            decoded = self.decode(ids[first:k])
+            if decoded.endswith("\ufffd") and k < len(ids) and k - shown < _CHARACTER:
+                continue  # inside a character
+            at = min(at + len(decoded) - len(before), len(text))
+            ends += [at] * (k - shown)
+            first, shown = shown, k
+            before = self.decode(ids[first:shown])
         return ends
 
 

@@ -212,3 +212,33 @@ def test_a_stretch_without_hard_positions_costs_few_encodings() -> None:
 
 def test_corpus_is_the_same_in_every_run() -> None:
     assert corpus(1, 3) == corpus(1, 3) != corpus(2, 3)
+
+
+class Bytes:
+    """A tokenizer without offsets, as transformers' slow ones are: each byte is a token. Counts what it decodes."""
+
+    def __init__(self) -> None:
+        self.decoded = 0
+
+    def encode(self, text: str, add_special_tokens: bool = True) -> list[int]:
+        return list(text.encode())
+
+    def decode(self, ids: list[int]) -> str:
+        self.decoded += len(ids)
+        return bytes(ids).decode("utf-8", "replace")
+
+    def get_vocab(self) -> dict[str, int]:
+        return {chr(b): b for b in range(256)}
+
+
+@given(text=TEXTS)
+def test_without_offsets_a_token_inside_a_character_ends_where_the_character_does(text: str) -> None:
+    counts = load_tokenizer(Bytes()).measure(text)
+    assert counts.ends.tolist() == [i for i, char in enumerate(text, 1) for _ in char.encode()]
+
+
+def test_without_offsets_a_long_text_is_decoded_in_proportion_to_its_length() -> None:
+    tokenizer = Bytes()
+    text = "naïve 東京 😀 " * 500 + "\ufffd" * 5_000
+    load_tokenizer(tokenizer).measure(text)
+    assert tokenizer.decoded < 20 * len(text.encode())
