@@ -21,7 +21,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import IO, Any
 
 from ..config import differing
 from ..errors import RunError
@@ -78,8 +78,8 @@ class Store:
         Raises RunError if the folder is in use, belongs to another run (naming the keys that differ), or is damaged.
         """
         self.folder = folder
-        _make(folder)
-        self._lock = _lock(folder)
+        make_folder(folder)
+        self._lock = lock_folder(folder)
         try:
             self._claim(identity, recipe, about or {})
             self.results = _mend(folder / "results.jsonl")
@@ -90,12 +90,12 @@ class Store:
 
     def append(self, row: Row) -> None:
         """Stores one finished example."""
-        _append(self.folder / "results.jsonl", row)
+        append_line(self.folder / "results.jsonl", row)
         self.results.append(dict(row))
 
     def fail(self, row: Row) -> None:
         """Stores why a call could not be had."""
-        _append(self.folder / "failures.jsonl", row)
+        append_line(self.folder / "failures.jsonl", row)
 
     def trace(self, name: str, rows: Iterable[Row]) -> None:
         """Stores a rollout's calls as `calls/NAME.jsonl`."""
@@ -134,7 +134,8 @@ class Store:
         write_atomic(self.folder / "run.json", json.dumps(run, indent=2, ensure_ascii=False) + "\n")
 
 
-def _make(folder: Path) -> None:
+def make_folder(folder: Path) -> None:
+    """Makes a run folder where there is none. Raises RunError."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -146,8 +147,9 @@ def _is_ours(path: Path) -> bool:
     return path.name in _OURS or path.name.startswith((".config.yaml.", ".run.json."))
 
 
-def _lock(folder: Path) -> Any:
-    """An open file that holds the folder's lock and says whose it is."""
+def lock_folder(folder: Path) -> IO[str]:
+    """An open file that holds the folder's lock, until it is closed or the process ends, and says whose it is. Raises
+    RunError if another process has it."""
     try:
         file = (folder / ".lock").open("a+", encoding="ascii")
     except OSError as error:
@@ -168,8 +170,9 @@ def _lock(folder: Path) -> Any:
     return file
 
 
-def _append(path: Path, row: Row) -> None:
-    """One line in one write, synced. If the disk is full, the part that went through is taken back."""
+def append_line(path: Path, row: Row) -> None:
+    """One line of JSON in one write, synced. If the disk is full, the part that went through is taken back and RunError
+    is raised."""
     line = (_json(row) + "\n").encode("utf-8")
     try:
         handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)

@@ -128,7 +128,7 @@ def test_a_full_disk_keeps_what_was_there_and_says_so(tmp_path: Path) -> None:
     if not Path("/dev/full").exists():
         pytest.skip("no /dev/full here")
     with pytest.raises(RunError, match=r"cannot be written: .* can be resumed"):
-        stores._append(Path("/dev/full"), {"key": "x"})
+        stores.append_line(Path("/dev/full"), {"key": "x"})
 
 
 def test_an_atomic_write_that_fails_leaves_the_old_file_and_no_other(tmp_path: Path) -> None:
