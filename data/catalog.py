@@ -2,7 +2,7 @@
 
 A collection knows the response that its records come in (an envelope with one ordered list), how a record is named so
 that nothing else in the collection is meant, and which fields can be asked for, tested or compared. Sources fill it in
-by hand; for anyone's own documents it can be inferred.
+by hand.
 """
 
 from __future__ import annotations
