@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import unicodedata
 from collections.abc import Callable, Sequence
 from functools import cached_property
@@ -21,7 +22,7 @@ import numpy as np
 import tiktoken
 from tokenizers import Tokenizer as HFTokenizer
 
-from ..errors import ConfigError, ModelError
+from ..errors import ConfigError, LimitError, ModelError
 from .bpe import KNOWN_PATTERNS, Family, ProvedEngine, byte_alphabet, family_of
 from .counts import Counts, HardCounts, Ints, SliceCounts, foreign_characters, hard_positions, pieces_at
 
@@ -59,7 +60,7 @@ class Tokenizer:
         if self._hf is not None:
             return self._hf.encode(text, add_special_tokens=False).ids
         if self._tiktoken is not None:
-            return self._tiktoken.encode_ordinary(text)
+            return self._tiktoken.encode_ordinary(_within_stack(text))
         return list(self._backend.encode(text, add_special_tokens=False))
 
     def decode(self, ids: Sequence[int]) -> str:
@@ -160,7 +161,7 @@ class Tokenizer:
         if self._hf is not None:
             found = [end for _, end in self._hf.encode(text, add_special_tokens=False).offsets]
         elif self._tiktoken is not None:
-            ids = self._tiktoken.encode_ordinary(text)
+            ids = self.encode(text)
             lengths = [len(self._tiktoken.decode_single_token_bytes(i)) for i in ids]
             return _characters_at(text, np.cumsum(lengths))
         else:
@@ -182,6 +183,18 @@ class Tokenizer:
             first, shown = shown, k
             before = self.decode(ids[first:shown])
         return ends
+
+
+def _within_stack(text: str) -> str:
+    """The same text. Raises LimitError for a stretch of blanks that would overflow the stack of tiktoken's expression
+    engine, which ends in a panic and not in an exception."""
+    most = ProvedEngine.longest_piece
+    if len(text) > most and (longest := max(map(len, re.findall(r"\s+", text)), default=0)) > most:
+        raise LimitError(
+            f"{longest:,} blanks in a row are more than tiktoken can encode ({most:,}); "
+            "remove them, or use a Hugging Face tokenizer"
+        )
+    return text
 
 
 def _batches(pieces: Sequence[str]) -> list[list[str]]:

@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 from noisy_json import documents
 from tokenizers import AddedToken, Tokenizer, models
 from tokenizers_at_hand import FAMILY, OUTSIDE, corpus, trained
-from treeagent.data.bpe import ProvedEngine, family_of
+from treeagent.data.bpe import GPT2, ProvedEngine, family_of
 from treeagent.data.counts import HardCounts, HardUnits, SliceCounts
 from treeagent.data.formats import parse
 from treeagent.data.tokens import default_tokenizer, load_tokenizer
+from treeagent.errors import LimitError
 
 ALPHABET = st.sampled_from(
     [
@@ -175,6 +176,15 @@ def test_a_tiktoken_encoding_is_counted_by_hard_positions_too() -> None:
     for start in range(0, 60, 7):
         for end in range(start, 200, 11):
             assert counts.count(start, end) == len(encoding.encode_ordinary(text[start:end]))
+
+
+@pytest.mark.parametrize("pattern", [GPT2, r"[a-z]+|\s+(?!\S)|."])
+def test_more_blanks_than_tiktoken_can_encode_are_refused_by_the_named_limit(pattern: str) -> None:
+    ranks = {bytes([b]): b for b in range(256)}
+    loaded = load_tokenizer(tiktoken.Encoding("bytes", pat_str=pattern, mergeable_ranks=ranks, special_tokens={}))
+    with pytest.raises(LimitError, match=r"1,000,000 blanks in a row .* \(100,000\)"):
+        loaded.measure('["a' + " " * 1_000_000 + 'b"]')
+    assert loaded.measure('["a' + " " * 100_000 + 'b"]').total == 100_006
 
 
 def test_random_slices_of_real_records_count_exactly_under_the_demo_tokenizer() -> None:
