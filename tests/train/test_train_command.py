@@ -23,7 +23,7 @@ from treeagent.train.grpo import train
 
 @pytest.fixture(scope="module")
 def model(tiny_model_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The tiny model, but a third of its tokens end a reply: some rollouts complete all their memories, others do not."""
+    """The tiny model, but a third of its tokens end a reply: some rollouts complete all memories, others do not."""
     folder = tmp_path_factory.mktemp("model") / "tiny"
     shutil.copytree(tiny_model_folder, folder)
     file = folder / "generation_config.json"
@@ -124,7 +124,7 @@ def test_a_run_is_resumed_bitwise_and_its_adapter_loads(words: list[str], model:
 
 
 def test_too_few_examples_for_a_step_are_refused_before_a_model_is_loaded(words: list[str]) -> None:
-    with pytest.raises(ConfigError, match="prompts_per_step: 9, but .* has 8"):
+    with pytest.raises(ConfigError, match=r"prompts_per_step: 9, but .* has 8"):
         run([*words, "--prompts_per_step", "9"])
 
 
