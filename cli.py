@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from .annotations import bounds, noun
-from .config import MIN_BUDGET, Key, digest, keys, load, suggestion, to_yaml
+from .config import MIN_BUDGET, Key, keys, load, suggestion, to_yaml
 from .errors import ConfigError, TreeAgentError
 from .recipe import find
 
@@ -240,7 +240,7 @@ class Recipe:
         dry = "--dry-run" in words
         config = load(cls, find(words[0], self.folder), [word for word in words[1:] if word != "--dry-run"])
         if dry:
-            print(f"# treeagent {self.verb}, resolved; digest {digest(config)}\n{to_yaml(config)}", end="")
+            print(f"# treeagent {self.verb}, resolved\n{to_yaml(config)}", end="")
             return
         from .terminal import console
 
@@ -288,7 +288,7 @@ def _spelled(value: Any) -> str:
 
 def _report(words: Sequence[str]) -> None:
     parser = Parser("report", description="Prints the table of finished or interrupted evaluations again.")
-    parser.add_argument("runs", metavar="RUN", nargs="+", help="a run folder, such as runs/demo")
+    parser.add_argument("runs", metavar="RUN", nargs="+", help="an evaluation's run folder, such as runs/demo/eval")
     arguments = parser.read(words)
     from .terminal import console
 
