@@ -136,6 +136,19 @@ def test_a_run_where_all_rewards_are_equal_says_that_nothing_could_be_learned(wo
 
 
 @pytest.mark.slow
+def test_the_tracker_keeps_its_files_in_the_run_folder_and_needs_no_network(words: list[str], tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "treeagent", "train", "demo", *words, "--steps", "1", "--report_to", "wandb"]
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("WANDB_")}
+    ran = subprocess.run(
+        command, env=inherited | {"WANDB_MODE": "offline"}, capture_output=True, text=True, timeout=240, cwd=tmp_path
+    )
+    assert ran.returncode == 0, ran.stderr[-3000:]
+    (log,) = (tmp_path / "run" / "wandb").glob("offline-run-*/run-*.wandb")
+    assert b"rewards/answer_score/mean" in log.read_bytes()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["run"]
+
+
+@pytest.mark.slow
 def test_accelerate_launches_two_processes_that_share_the_step(words: list[str], tmp_path: Path) -> None:
     root = Path(__file__).parents[2]
     recipe = tmp_path / "empty.yaml"
