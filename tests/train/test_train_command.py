@@ -89,7 +89,9 @@ def same_adapter(a: Path, b: Path) -> bool:
 
 
 @pytest.mark.slow
-def test_a_run_is_resumed_bitwise_and_its_adapter_loads(words: list[str], model: Path, tmp_path: Path) -> None:
+def test_a_run_is_resumed_bitwise_and_its_adapter_is_evaluated(
+    words: list[str], model: Path, benchmark: Path, tmp_path: Path
+) -> None:
     dev = ["--eval_every", "1", "--benchmark.dev_split", "dev"]
     printed, folder = run([*words, *dev])
     steps = lines(folder / "train.jsonl")
@@ -121,6 +123,11 @@ def test_a_run_is_resumed_bitwise_and_its_adapter_loads(words: list[str], model:
 
     tuned, _ = load_model(str(model), dtype="fp32", device="cpu", adapter=str(folder / "adapter"))
     assert any(parameter.abs().sum() > 0 for name, parameter in tuned.named_parameters() if "lora_B" in name)
+    models = ["--model", str(model), "--adapter", str(folder / "adapter"), "--dtype", "fp32"]
+    documents = ["--benchmark.folder", str(benchmark), "--benchmark.split", "dev", "--observers", "treeagent"]
+    agents = ["--agents", "{memagent: {max_tokens: 6}}", "--budget", "1024", "--out", str(tmp_path / "tuned")]
+    assert main(["evaluate", "demo", *models, *documents, *agents]) == 0
+    assert len(lines(tmp_path / "tuned" / "results.jsonl")) == 2
 
 
 def test_too_few_examples_for_a_step_are_refused_before_a_model_is_loaded(words: list[str]) -> None:
