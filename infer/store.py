@@ -54,7 +54,10 @@ def digest(identity: Mapping[str, Any]) -> str:
 def read_run(folder: Path) -> dict[str, Any]:
     """What `run.json` says. Raises RunError if the folder holds no run."""
     try:
-        return json.loads((folder / "run.json").read_text("utf-8"))
+        run = json.loads((folder / "run.json").read_text("utf-8"))
+        if not isinstance(run, dict):
+            raise ValueError("it is no mapping of keys to values")
+        return run
     except FileNotFoundError as error:
         raise RunError(f"{folder} holds no evaluation run (no run.json there)") from error
     except (OSError, ValueError) as error:
@@ -79,6 +82,8 @@ class Store:
         """
         self.folder = folder
         make_folder(folder)
+        if not (folder / "run.json").exists():
+            _refuse_strangers(folder)  # before the lock too, which leaves a file
         self._lock = lock_folder(folder)
         try:
             self._claim(identity, recipe, about or {})
@@ -125,10 +130,7 @@ class Store:
             if any((self.folder / name).exists() for name in _STORED):
                 differ = ", ".join(differing(run.get("identity", {}), identity)) or "digest"
                 raise RunError(f"{self.folder} holds another run, with other {differ}: name another folder with --out")
-        strangers = sorted(path.name for path in self.folder.iterdir() if not _is_ours(path))
-        if strangers or (self.folder / "results.jsonl").exists():
-            what = strangers[0] if strangers else "results.jsonl without run.json"
-            raise RunError(f"{self.folder} is not empty and holds no run of this kind ({what}): name another folder")
+        _refuse_strangers(self.folder)
         write_atomic(self.folder / "config.yaml", recipe)
         run = {"digest": digest(identity), "identity": identity, **about}
         write_atomic(self.folder / "run.json", json.dumps(run, indent=2, ensure_ascii=False) + "\n")
@@ -140,6 +142,14 @@ def make_folder(folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise RunError(f"run folder {folder} cannot be made: {error.strerror}") from error
+
+
+def _refuse_strangers(folder: Path) -> None:
+    """Raises RunError for a folder that holds something else, or results of nobody knows which run."""
+    strangers = sorted(path.name for path in folder.iterdir() if not _is_ours(path))
+    if strangers or (folder / "results.jsonl").exists():
+        what = strangers[0] if strangers else "results.jsonl without run.json"
+        raise RunError(f"{folder} is not empty and holds no run of this kind ({what}): name another folder")
 
 
 def _is_ours(path: Path) -> bool:

@@ -177,3 +177,19 @@ def _wait(ready: Any) -> None:
     while not ready():
         assert time.monotonic() < end, "the writer wrote nothing"
         time.sleep(0.01)
+
+
+def test_a_folder_of_something_else_is_left_without_a_trace(tmp_path: Path) -> None:
+    (tmp_path / "thesis.txt").write_text("mine")
+    with pytest.raises(RunError, match=r"holds no run of this kind \(thesis\.txt\)"):
+        _open(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
+
+
+@pytest.mark.parametrize("content", ["[]", "{", "null", '"run"'])
+def test_a_damaged_description_of_a_run_is_said_to_be(tmp_path: Path, content: str) -> None:
+    _fill(tmp_path / "run")
+    (tmp_path / "run" / "run.json").write_text(content)
+    for use in (_open, stores.read_run):
+        with pytest.raises(RunError, match=r"run\.json cannot be read: "):
+            use(tmp_path / "run")
