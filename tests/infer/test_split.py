@@ -58,7 +58,7 @@ def test_a_text_without_any_blank_is_filled_to_the_budget() -> None:
 
 def test_a_rest_that_fits_is_not_cut_at_a_sentence_end_inside_it() -> None:
     loaded = load_tokenizer(trained("gpt2"))
-    text = '"' + "alpha beta gamma alpha. " * 60 + '"'
+    text = '"' + "alpha beta gamma alpha. " * 60 + 'alpha beta"'
     document = parse(text, "json")
     leaf, counts = document.leaf_text(document.root), loaded.measure(text)
     for budget in range(20, 80):
