@@ -13,6 +13,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NoReturn
 
 from .annotations import bounds, noun
@@ -60,9 +61,11 @@ class Parser(argparse.ArgumentParser):
 
 
 def entry() -> NoReturn:
-    """The console script."""
-    for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(errors="backslashreplace")  # pyright: ignore[reportAttributeAccessIssue]
+    """The console script. A stream that the shell closed is written to nowhere."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open("w"))  # noqa: SIM115
+        getattr(sys, name).reconfigure(errors="backslashreplace")
     sys.exit(main(sys.argv[1:]))
 
 
@@ -149,6 +152,13 @@ def budget(word: str) -> int:
     return value
 
 
+def named(word: str) -> str:
+    """A name that is not empty."""
+    if not word.strip():
+        raise argparse.ArgumentTypeError("the name is empty")
+    return word
+
+
 def positive(word: str) -> int:
     """A whole number above 0."""
     if not word.isascii() or not word.isdigit() or int(word) < 1:
@@ -178,6 +188,7 @@ def _sections(words: Sequence[str]) -> None:
     parser.add_argument(
         "--tokenizer",
         metavar="T",
+        type=named,
         help="Hugging Face name or folder, .gguf file, or tiktoken:NAME (default: the demo model's, if installed)",
     )
     parser.add_argument("--json", action="store_true", dest="as_json", help="one JSON object a line, totals last")
