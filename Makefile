@@ -14,7 +14,7 @@ export HF_DATASETS_OFFLINE := 1
 export WANDB_MODE := offline
 export TOKENIZERS_PARALLELISM := false
 
-.PHONY: demo test install lint types unit clean
+.PHONY: demo test install lint types unit fuzz clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/demo.stamp
@@ -45,7 +45,10 @@ types: $(VENV)/test.stamp
 	$(BIN)/basedpyright --pythonpath $(BIN)/python
 
 unit: $(VENV)/test.stamp
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2
+
+fuzz: $(VENV)/test.stamp
+	$(BIN)/python tests/fuzz/fuzz_parsers.py --seconds 60
 
 clean:
 	rm -rf $(VENV) build $(DEMO)

@@ -13,10 +13,11 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NoReturn
 
 from .annotations import bounds, noun
-from .config import MIN_BUDGET, Key, digest, keys, load, suggestion, to_yaml
+from .config import MIN_BUDGET, Key, keys, load, suggestion, to_yaml
 from .errors import ConfigError, TreeAgentError
 from .recipe import find
 
@@ -60,9 +61,11 @@ class Parser(argparse.ArgumentParser):
 
 
 def entry() -> NoReturn:
-    """The console script."""
-    for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(errors="backslashreplace")  # pyright: ignore[reportAttributeAccessIssue]
+    """The console script. A stream that the shell closed is written to nowhere."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open("w"))  # noqa: SIM115
+        getattr(sys, name).reconfigure(errors="backslashreplace")
     sys.exit(main(sys.argv[1:]))
 
 
@@ -149,6 +152,13 @@ def budget(word: str) -> int:
     return value
 
 
+def named(word: str) -> str:
+    """A name that is not empty."""
+    if not word.strip():
+        raise argparse.ArgumentTypeError("the name is empty")
+    return word
+
+
 def positive(word: str) -> int:
     """A whole number above 0."""
     if not word.isascii() or not word.isdigit() or int(word) < 1:
@@ -178,6 +188,7 @@ def _sections(words: Sequence[str]) -> None:
     parser.add_argument(
         "--tokenizer",
         metavar="T",
+        type=named,
         help="Hugging Face name or folder, .gguf file, or tiktoken:NAME (default: the demo model's, if installed)",
     )
     parser.add_argument("--json", action="store_true", dest="as_json", help="one JSON object a line, totals last")
@@ -240,7 +251,7 @@ class Recipe:
         dry = "--dry-run" in words
         config = load(cls, find(words[0], self.folder), [word for word in words[1:] if word != "--dry-run"])
         if dry:
-            print(f"# treeagent {self.verb}, resolved; digest {digest(config)}\n{to_yaml(config)}", end="")
+            print(f"# treeagent {self.verb}, resolved\n{to_yaml(config)}", end="")
             return
         from .terminal import console
 
@@ -288,7 +299,7 @@ def _spelled(value: Any) -> str:
 
 def _report(words: Sequence[str]) -> None:
     parser = Parser("report", description="Prints the table of finished or interrupted evaluations again.")
-    parser.add_argument("runs", metavar="RUN", nargs="+", help="a run folder, such as runs/demo")
+    parser.add_argument("runs", metavar="RUN", nargs="+", help="an evaluation's run folder, such as runs/demo/eval")
     arguments = parser.read(words)
     from .terminal import console
 

@@ -3,14 +3,13 @@
 1. Keys are checked first, at every depth: an unknown one is an error that names the nearest valid key.
 2. Values are then checked and converted by pydantic against the annotations (`"5e-6"` is a float, `true` is no number).
 3. Errors are one line: where (file or option), which key, what is wrong, what to do.
-4. `to_yaml` writes the resolved configuration, `load` reads it back unchanged; `digest` identifies it.
+4. `to_yaml` writes the resolved configuration, `load` reads it back unchanged.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import difflib
-import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
@@ -83,11 +82,6 @@ def to_dict(config: Any) -> dict[str, Any]:
 def to_yaml(config: Any) -> str:
     """The resolved configuration as a recipe; `load` gives back the same configuration."""
     return yaml.safe_dump(to_dict(config), sort_keys=False, allow_unicode=True, width=1000)
-
-
-def digest(config: Any) -> str:
-    """16 hexadecimal digits that two configurations share if and only if all their values are equal."""
-    return hashlib.sha256(json.dumps(to_dict(config), sort_keys=True).encode()).hexdigest()[:16]
 
 
 def differing(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[str]:

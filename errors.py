@@ -1,9 +1,12 @@
 """Every error that treeagent raises on purpose.
 
-TreeAgentError ├── InputError a file, question or value that the user gave │ ├── ParseError a document that is not
-what its format says (line and column) │ └── LimitError a document beyond a named limit ├── ConfigError a recipe or an
-option ├── ModelError a model, tokenizer or adapter that cannot be used └── RunError a run folder: of another run,
-locked, damaged
+TreeAgentError
+├── InputError           a file, question or value that the user gave
+│   ├── ParseError       a document that is not what its format says (line and column)
+│   └── LimitError       a document beyond a named limit
+├── ConfigError          a recipe or an option
+├── ModelError           a model, tokenizer or adapter that cannot be used
+└── RunError             a run folder: of another run, locked, damaged
 
 The command line prints each as one line and exits with status 2; anything else is a fault of ours and keeps its
 traceback.

@@ -63,7 +63,12 @@ def parse(text: str) -> Any:
 
 
 class _Loader(yaml.SafeLoader):
-    """Safe YAML that refuses a key given twice."""
+    """Safe YAML that refuses a key given twice, and the character that no path may hold."""
+
+    def construct_scalar(self, node: Any) -> Any:
+        if "\0" in node.value:
+            raise yaml.MarkedYAMLError(problem="a NUL character", problem_mark=node.start_mark)
+        return super().construct_scalar(node)
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen = set()

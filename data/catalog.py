@@ -2,7 +2,7 @@
 
 A collection knows the response that its records come in (an envelope with one ordered list), how a record is named so
 that nothing else in the collection is meant, and which fields can be asked for, tested or compared. Sources fill it in
-by hand; for anyone's own documents it can be inferred.
+by hand.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ class Provenance:
 
 @dataclass(frozen=True, eq=False)
 class Collection:
-    """Like records that one response lists. `envelope` is the response around them; `list_path` is where the list goes,
-    `name` the field that names a record, `aliases` a list field with other names of it, `qualifiers` what may be added
-    to the name where it alone is not unique, in this order."""
+    """Like records that one response lists. `envelope` is the response around them, `list_path` where the list goes.
+    `identity` is the field that tells records apart, `naming` the one that names a record, `aliases` a list field with
+    other names of it, `qualifiers` what may be added to the name where it alone is not unique, in this order."""
 
     name: str
     singular: str

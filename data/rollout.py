@@ -67,7 +67,8 @@ class Request:
 
 @dataclass(frozen=True)
 class Reply:
-    """What the model said. Agents need only `text` and `finish`; token ids and logprobs are those the engine saw."""
+    """What the model said. Agents need only `text` and `finish`; token ids and logprobs are those the engine saw.
+    `forced_close`: the engine had to insert `</think>`; `n_requests`: how often the model was asked for this reply."""
 
     text: str
     finish: Finish = "stop"

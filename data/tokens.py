@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import unicodedata
 from collections.abc import Callable, Sequence
 from functools import cached_property
@@ -21,13 +22,14 @@ import numpy as np
 import tiktoken
 from tokenizers import Tokenizer as HFTokenizer
 
-from ..errors import ConfigError, ModelError
+from ..errors import ConfigError, LimitError, ModelError
 from .bpe import KNOWN_PATTERNS, Family, ProvedEngine, byte_alphabet, family_of
 from .counts import Counts, HardCounts, Ints, SliceCounts, foreign_characters, hard_positions, pieces_at
 
 CountTexts = Callable[[Sequence[str]], list[int]]
 Engine = Literal["auto", "tokenizer", "tiktoken"]
 _BATCH = 64  # pieces encoded at a time, to bound memory
+_CHARACTER = 6  # tokens of which a single character may be made
 _WORTH_PROVING = 400_000  # characters from which the faster engine pays for its proof
 
 
@@ -58,7 +60,7 @@ class Tokenizer:
         if self._hf is not None:
             return self._hf.encode(text, add_special_tokens=False).ids
         if self._tiktoken is not None:
-            return self._tiktoken.encode_ordinary(text)
+            return self._tiktoken.encode_ordinary(_within_stack(text))
         return list(self._backend.encode(text, add_special_tokens=False))
 
     def decode(self, ids: Sequence[int]) -> str:
@@ -159,7 +161,7 @@ class Tokenizer:
         if self._hf is not None:
             found = [end for _, end in self._hf.encode(text, add_special_tokens=False).offsets]
         elif self._tiktoken is not None:
-            ids = self._tiktoken.encode_ordinary(text)
+            ids = self.encode(text)
             lengths = [len(self._tiktoken.decode_single_token_bytes(i)) for i in ids]
             return _characters_at(text, np.cumsum(lengths))
         else:
@@ -167,12 +169,32 @@ class Tokenizer:
         return np.maximum.accumulate(np.array(found, np.int64)) if found else np.zeros(0, np.int64)
 
     def _ends_by_decoding(self, text: str) -> list[int]:
-        """For tokenizers without offsets: each token's share of the text by the length of the decoded prefix."""
+        """For tokenizers without offsets: what each token adds to the decoded text. Only the tokens since the last
+        whole character but one are decoded again, so that a long text costs no more than in proportion."""
         ids, ends = self.encode(text), []
+        first, shown, at = 0, 0, 0  # `ids[first:shown]` are decoded for the context alone
+        before = ""
         for k in range(1, len(ids) + 1):
-            prefix = self.decode(ids[:k]).rstrip("\ufffd")
-            ends.append(min(len(prefix), len(text)))
+            decoded = self.decode(ids[first:k])
+            if decoded.endswith("\ufffd") and k < len(ids) and k - shown < _CHARACTER:
+                continue  # inside a character
+            at = min(at + len(decoded) - len(before), len(text))
+            ends += [at] * (k - shown)
+            first, shown = shown, k
+            before = self.decode(ids[first:shown])
         return ends
+
+
+def _within_stack(text: str) -> str:
+    """The same text. Raises LimitError for a stretch of blanks that would overflow the stack of tiktoken's expression
+    engine, which ends in a panic and not in an exception."""
+    most = ProvedEngine.longest_piece
+    if len(text) > most and (longest := max(map(len, re.findall(r"\s+", text)), default=0)) > most:
+        raise LimitError(
+            f"{longest:,} blanks in a row are more than tiktoken can encode ({most:,}); "
+            "remove them, or use a Hugging Face tokenizer"
+        )
+    return text
 
 
 def _batches(pieces: Sequence[str]) -> list[list[str]]:
@@ -295,7 +317,7 @@ def _from_gguf(path: Path) -> HFTokenizer:
         backend = AutoTokenizer.from_pretrained(str(path.parent), gguf_file=path.name).backend_tokenizer
     except ImportError as error:
         raise ModelError(
-            f"{path}: reading a GGUF tokenizer needs transformers and gguf: pip install 'treeagent[demo]'"
+            f"{path}: reading a GGUF tokenizer needs transformers and gguf: pip install 'treeagent[train,demo]'"
         ) from error
     except Exception as error:  # a damaged file fails in many ways
         raise ModelError(f"{path}: no tokenizer in this file: {_line(error)}") from error

@@ -24,7 +24,11 @@ from . import observe
 from .agents import Agent, build
 from .engines import Engine, Sampling
 from .models import default_model, load_model
+from .paths import path_line, shorten
 from .show import document, naming
+
+PATH_CHARACTERS = 60
+"""Characters of a path that a line of progress shows."""
 
 
 @dataclass(frozen=True)
@@ -107,9 +111,8 @@ class Watched:
     def place(self, t: int) -> str:
         """Where section `t` (0-based) stands, and its size."""
         section = self.observer.section(t)
-        path = visible(section.path) if len(section.path) <= 60 else f"{visible(section.path[:57])}..."
-        span = f" [{section.range[0]}, {section.range[1]}]" if section.range else ""
-        return f"section {t + 1}/{self.n}  {path}{span}  {section.tokens:,} tokens"
+        path = path_line(visible(shorten(section.path, PATH_CHARACTERS)), section.range)
+        return f"section {t + 1}/{self.n}  {path}  {section.tokens:,} tokens"
 
     def _print(self, title: str, text: str) -> None:
         if self.out is not None:

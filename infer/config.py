@@ -53,3 +53,5 @@ class EvaluateConfig:
                 raise ConfigError(f"{key}: name at least one")
         if len(set(self.observers)) < len(self.observers):
             raise ConfigError("observers: one is named twice")
+        if self.sampling.temperature == 0 and (self.sampling.top_p, self.sampling.top_k) != (1.0, 0):
+            raise ConfigError("sampling.top_p and sampling.top_k do nothing without sampling.temperature")

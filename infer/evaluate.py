@@ -20,7 +20,7 @@ from typing import Any
 from rich.console import Console
 from rich.markup import escape
 
-from .. import config as recipes
+from ..config import to_dict, to_yaml
 from ..data.benchmark import load_examples
 from ..data.rollout import Call, Example, Reply, Request, Rollout
 from ..data.tokens import Tokenizer, load_tokenizer
@@ -85,7 +85,7 @@ def evaluate(config: EvaluateConfig, console: Console, backend: Backend | None =
     identity = _identity(config, examples, chosen, tokenizer, backend)
     about = {"examples": len(examples), "conditions": [[a, o] for a in chosen for o in config.observers]}
     about |= {"model": config.model, "adapter": config.adapter, "versions": _versions()}
-    with Store(Path(config.out), identity, recipes.to_yaml(config), about) as store:
+    with Store(Path(config.out), identity, to_yaml(config), about) as store:
         groups = list(_groups(config, examples))
         expected = [job.expected for group in groups for job in group]
         with Meter(console, len(expected), sum(expected)) as meter:
@@ -135,7 +135,7 @@ def _identity(
 ) -> dict[str, Any]:
     """What makes a run the same run. Contents stand for places: the folders of model, adapter and benchmark may
     move."""
-    settings = recipes.to_dict(config)
+    settings = to_dict(config)
     for key in ("out", "traces"):
         del settings[key]
     keys = "\n".join(example.key for example in examples)
@@ -232,7 +232,7 @@ def _row(job: _Job, rollout: Rollout, agent: Agent) -> dict[str, Any]:
         "values": list(scored.values),
         "answer": answer,
         "failure": rollout.failure,
-        "calls": len(sent),
+        "calls": sum(reply.n_requests for reply in sent),
         "input_tokens": sum(len(reply.prompt_ids) for reply in sent),
         "output_tokens": sum(len(reply.completion_ids) for reply in sent),
         "cut_replies": sum(reply.finish == "length" for reply in sent),

@@ -18,10 +18,9 @@ from typing import Any
 from ..data.tokens import default_tokenizer
 from ..errors import ModelError
 
-DTYPES = {"bf16": "bfloat16", "bfloat16": "bfloat16", "fp32": "float32", "float32": "float32"} | {
-    "fp16": "float16",
-    "float16": "float16",
-}
+_SHORT_DTYPES = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32"}
+DTYPES = _SHORT_DTYPES | {name: name for name in _SHORT_DTYPES.values()}
+"""Number formats by the names that users give, with torch's own names."""
 _IDENTIFYING = ("*.json", "*.jinja", "*.model", "*.txt", "*.safetensors", "*.bin", "*.gguf")
 
 

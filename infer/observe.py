@@ -18,6 +18,7 @@ from ..data.formats import parse
 from ..data.tokens import Tokenizer, load_tokenizer
 from ..data.tree import Document
 from ..errors import ConfigError
+from . import agents
 from .paths import path_line, shorten
 from .plan import Plan, Section, measured, plan_document
 from .spans import Span, retrieve
@@ -29,30 +30,17 @@ SPANS_LABEL = "Notes from earlier sections that this one completes:"
 PATH_CHARACTERS = 1_000  # a longer path is shown without its middle, so that deep nesting never crowds out content
 
 
-class Observer(Protocol):
-    """Sections of one document as one rollout sees them. `t` is 0-based, `pass_id` counts rereadings."""
+class Observer(agents.Observer, Protocol):
+    """What an agent reads, and what those who run agents may know besides."""
 
     kind: Kind
 
-    @property
-    def n(self) -> int:
-        """How many sections there are."""
+    def section(self, t: int) -> Section:
+        """Section `t` (0-based): where it lies, its tokens, its links."""
         ...
 
-    def section(self, t: int) -> Section: ...
-
-    def text(self, t: int) -> str:
-        """The source of section t, without wrapper or labels."""
-        ...
-
-    def observe(self, t: int, question: str, pass_id: int = 0) -> str:
-        """The value of the section slot."""
-        ...
-
-    def spans(self, t: int, question: str, pass_id: int = 0) -> tuple[Span, ...]: ...
-
-    def commit(self, t: int, memory: str, pass_id: int = 0) -> None:
-        """Saves the memory after section t. It is seen by later sections only."""
+    def spans(self, t: int, question: str, pass_id: int = 0) -> tuple[Span, ...]:
+        """What links find for section `t` in the memory saved in this pass."""
         ...
 
 

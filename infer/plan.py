@@ -25,7 +25,8 @@ class Section:
     """One section. Offsets are characters of the source, `range` the ordinals of grouped siblings (both included);
     `tokens` counts `source[start:end]` alone, `wrapper_tokens` what `render` puts around it; `links` is L_t.
 
-    `oversize` marks what cannot be divided and is over budget, `last_of_leaf` the last span of a split leaf."""
+    `oversize` marks what cannot be divided and is over budget, `last_of_leaf` the last span of a split leaf. `place` is
+    the subtree's node, the parent of grouped siblings, or the leaf that a span is cut from; None for a flat window."""
 
     index: int
     kind: Kind
@@ -37,17 +38,18 @@ class Section:
     links: tuple[int, ...]
     oversize: bool
     last_of_leaf: bool
+    place: Node | None = field(default=None, repr=False, compare=False)
     _document: Document | None = field(default=None, repr=False, compare=False)
-    _piece: Piece | None = field(default=None, repr=False, compare=False)
 
     @cached_property
     def path(self) -> str:
-        """The structural path of the subtree, of the siblings' parent, or of the leaf; empty for a flat section."""
-        if self._document is None or self._piece is None:
+        """The structural path of `place`; empty for a flat window."""
+        if self._document is None or self.place is None:
             return ""
-        return self._document.path(self._piece.place)
+        return self._document.path(self.place)
 
     def to_json(self) -> dict[str, Any]:
+        """The section as `treeagent sections --json` prints it."""
         return {
             "index": self.index,
             "kind": self.kind,
@@ -164,8 +166,8 @@ def _section(
         links=links,
         oversize=tokens > budget,
         last_of_leaf=piece.last_of_leaf,
+        place=piece.place,
         _document=document,
-        _piece=piece,
     )
 
 

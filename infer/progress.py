@@ -105,16 +105,6 @@ class Shown:
     engine: Engine
     meter: Meter
 
-    @property
-    def name(self) -> str:
-        """As the engine."""
-        return self.engine.name
-
-    @property
-    def batch_size(self) -> int:
-        """As the engine."""
-        return self.engine.batch_size
-
     def generate(self, requests: Sequence[Request], sampling: Sampling) -> list[Reply]:
         """As the engine."""
         self.meter.show()

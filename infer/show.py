@@ -59,7 +59,7 @@ def table(plan: Plan, out: Console) -> None:
     """Writes one line a section, and the totals."""
     columns = _Columns.of(plan, out.width)
     paths = ShortPaths(plan.document, columns.path)
-    shown = [paths.of(section._piece.place) if section._piece else "" for section in plan.sections]
+    shown = [paths.of(section.place) if section.place else "" for section in plan.sections]
     columns = replace(columns, path=max(map(cell_len, [*shown, "path"])))
     out.print(columns.line("#", "path", "range", "tokens", "links"), style="bold", soft_wrap=True)
     for section, path in zip(plan.sections, shown, strict=True):

@@ -51,7 +51,7 @@ def split_spans(text: str) -> Iterator[str]:
 
 
 def overlap(question: Counter[str], span: Counter[str]) -> float:
-    """Eq. A.3."""
+    """The score of a span (Appendix A.3): sum of min(c_q, c_z) over shared terms, plus `SHARED_TERM` for each."""
     shared = question.keys() & span.keys()
     return sum(min(question[term], span[term]) for term in shared) + SHARED_TERM * len(shared)
 

@@ -21,7 +21,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import IO, Any
 
 from ..config import differing
 from ..errors import RunError
@@ -54,7 +54,10 @@ def digest(identity: Mapping[str, Any]) -> str:
 def read_run(folder: Path) -> dict[str, Any]:
     """What `run.json` says. Raises RunError if the folder holds no run."""
     try:
-        return json.loads((folder / "run.json").read_text("utf-8"))
+        run = json.loads((folder / "run.json").read_text("utf-8"))
+        if not isinstance(run, dict):
+            raise ValueError("it is no mapping of keys to values")
+        return run
     except FileNotFoundError as error:
         raise RunError(f"{folder} holds no evaluation run (no run.json there)") from error
     except (OSError, ValueError) as error:
@@ -78,8 +81,10 @@ class Store:
         Raises RunError if the folder is in use, belongs to another run (naming the keys that differ), or is damaged.
         """
         self.folder = folder
-        _make(folder)
-        self._lock = _lock(folder)
+        make_folder(folder)
+        if not (folder / "run.json").exists():
+            _refuse_strangers(folder)  # before the lock too, which leaves a file
+        self._lock = lock_folder(folder)
         try:
             self._claim(identity, recipe, about or {})
             self.results = _mend(folder / "results.jsonl")
@@ -90,12 +95,12 @@ class Store:
 
     def append(self, row: Row) -> None:
         """Stores one finished example."""
-        _append(self.folder / "results.jsonl", row)
+        append_line(self.folder / "results.jsonl", row)
         self.results.append(dict(row))
 
     def fail(self, row: Row) -> None:
         """Stores why a call could not be had."""
-        _append(self.folder / "failures.jsonl", row)
+        append_line(self.folder / "failures.jsonl", row)
 
     def trace(self, name: str, rows: Iterable[Row]) -> None:
         """Stores a rollout's calls as `calls/NAME.jsonl`."""
@@ -125,20 +130,26 @@ class Store:
             if any((self.folder / name).exists() for name in _STORED):
                 differ = ", ".join(differing(run.get("identity", {}), identity)) or "digest"
                 raise RunError(f"{self.folder} holds another run, with other {differ}: name another folder with --out")
-        strangers = sorted(path.name for path in self.folder.iterdir() if not _is_ours(path))
-        if strangers or (self.folder / "results.jsonl").exists():
-            what = strangers[0] if strangers else "results.jsonl without run.json"
-            raise RunError(f"{self.folder} is not empty and holds no run of this kind ({what}): name another folder")
+        _refuse_strangers(self.folder)
         write_atomic(self.folder / "config.yaml", recipe)
         run = {"digest": digest(identity), "identity": identity, **about}
         write_atomic(self.folder / "run.json", json.dumps(run, indent=2, ensure_ascii=False) + "\n")
 
 
-def _make(folder: Path) -> None:
+def make_folder(folder: Path) -> None:
+    """Makes a run folder where there is none. Raises RunError."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise RunError(f"run folder {folder} cannot be made: {error.strerror}") from error
+
+
+def _refuse_strangers(folder: Path) -> None:
+    """Raises RunError for a folder that holds something else, or results of nobody knows which run."""
+    strangers = sorted(path.name for path in folder.iterdir() if not _is_ours(path))
+    if strangers or (folder / "results.jsonl").exists():
+        what = strangers[0] if strangers else "results.jsonl without run.json"
+        raise RunError(f"{folder} is not empty and holds no run of this kind ({what}): name another folder")
 
 
 def _is_ours(path: Path) -> bool:
@@ -146,8 +157,9 @@ def _is_ours(path: Path) -> bool:
     return path.name in _OURS or path.name.startswith((".config.yaml.", ".run.json."))
 
 
-def _lock(folder: Path) -> Any:
-    """An open file that holds the folder's lock and says whose it is."""
+def lock_folder(folder: Path) -> IO[str]:
+    """An open file that holds the folder's lock, until it is closed or the process ends, and says whose it is. Raises
+    RunError if another process has it."""
     try:
         file = (folder / ".lock").open("a+", encoding="ascii")
     except OSError as error:
@@ -168,8 +180,9 @@ def _lock(folder: Path) -> Any:
     return file
 
 
-def _append(path: Path, row: Row) -> None:
-    """One line in one write, synced. If the disk is full, the part that went through is taken back."""
+def append_line(path: Path, row: Row) -> None:
+    """One line of JSON in one write, synced. If the disk is full, the part that went through is taken back and RunError
+    is raised."""
     line = (_json(row) + "\n").encode("utf-8")
     try:
         handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)

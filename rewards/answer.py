@@ -12,10 +12,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Sequence
+from typing import Literal, get_args
 
 from ..errors import ConfigError
 
-ANSWER_FORMATS = ("the answer is", "boxed")
+AnswerFormat = Literal["the answer is", "boxed"]
+ANSWER_FORMATS: tuple[AnswerFormat, ...] = get_args(AnswerFormat)
 _CUE = "the answer is"
 _BRACE = re.compile(r"\\boxed\{|[{}]")
 

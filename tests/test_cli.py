@@ -6,6 +6,7 @@ import io
 import json
 import os
 import resource
+import shlex
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -167,6 +168,16 @@ def test_a_full_disk_gives_one_line(document: Path) -> None:
     assert (result.returncode, result.stderr) == (2, b"treeagent: output: No space left on device\n")
 
 
+def test_closed_streams_are_written_to_nowhere(document: Path) -> None:
+    command = f"{shlex.quote(sys.executable)} -m treeagent sections {shlex.quote(str(document))}"
+    quiet = subprocess.run(["/bin/sh", "-c", f"{command} >&-"], capture_output=True, text=True, check=False)
+    assert (quiet.returncode, quiet.stdout, quiet.stderr) == (0, "", "")
+    silent = subprocess.run(
+        ["/bin/sh", "-c", f"{command} --budget 1 2>&-"], capture_output=True, text=True, check=False
+    )
+    assert (silent.returncode, silent.stdout) == (2, "")
+
+
 def test_output_that_goes_to_no_terminal_has_no_colours(document: Path) -> None:
     result = run("sections", str(document), "--budget", "64", FORCE_COLOR="1", TERM="xterm")
     assert b"\x1b" not in result.stdout + result.stderr
@@ -210,6 +221,7 @@ BAD_DOCUMENTS = {
     "broken.json": b'{"a": 1,\n "b": }',
     "latin.json": b'"\xe9"',
     "unknown.xyz": b"{}",
+    "nul.yaml": b'out: "a\\0b"',
 }
 
 
@@ -235,6 +247,7 @@ BAD_DOCUMENTS = {
         (["sections", "document.json", "--tokenizer", "no/such/folder"], "no/such/folder"),
         (["sections", "document.json", "--tokenizer", "tiktoken:none"], "none"),
         (["sections", "document.json", "--tokenizer", "missing.gguf"], "missing.gguf"),
+        (["sections", "document.json", "--tokenizer", ""], "the name is empty"),
         (["ask", "document.json"], "QUESTION"),
         (["ask", "document.json", " "], "the question is empty"),
         (["ask", "missing.json", "who?"], "missing.json: cannot be read"),
@@ -251,6 +264,7 @@ BAD_DOCUMENTS = {
         (["build", "document.json", "--dry-run"], "unknown key"),
         (["evaluate", "demo", "--budget", "8"], "--budget: 8 is too small; the least is 16"),
         (["evaluate", "demo", "--agents", "{memagnt: {}}", "--dry-run"], "did you mean memagent?"),
+        (["evaluate", "nul.yaml", "--dry-run"], "nul.yaml: not a recipe: line 1, column 6: a NUL character"),
         (["evaluate", "demo", "--observers", "flt"], "did you mean flat?"),
         (["train", "demo", "--budget", "8"], "--budget: 8 is too small; the least is 16"),
         (["train", "demo", "--stepz", "8"], "--stepz: unknown option; did you mean --steps?"),

@@ -11,6 +11,7 @@ from annotated_types import Ge, Gt, Le, Lt
 from ..config import Budget, Positive, option
 from ..errors import ConfigError
 from ..infer import agents
+from ..infer.observe import Kind
 
 Share = Annotated[float, Ge(0), Le(1)]
 
@@ -110,9 +111,7 @@ class TrainConfig:
     )
     agent: str = option("memagent", "the agent whose calls are trained (the paper trains InfMem)")
     agent_options: dict[str, Any] = option({}, "its options, as in {max_tokens: 48}")
-    observer: Literal["flat", "tree", "tree+path", "treeagent"] = option(
-        "treeagent", "what the section slot of the prompts shows"
-    )
+    observer: Kind = option("treeagent", "what the section slot of the prompts shows")
     budget: Budget = option(5000, "section budget C, in tokens of the model's tokenizer")
     steps: Positive = option(30, "optimiser steps (Appendix D)")
     prompts_per_step: Positive = option(64, "questions of one step over all processes (Appendix D)")

@@ -91,6 +91,7 @@ def _quiet(config: TrainConfig) -> None:
         "TOKENIZERS_PARALLELISM": "false",
         "TRANSFORMERS_VERBOSITY": "error",
         "TQDM_DISABLE": "1",
+        "OMP_WAIT_POLICY": "PASSIVE",  # threads that spin while they wait starve one another on a shared machine
         "DEEPSPEED_LOG_LEVEL": "error",
         "WANDB_PROJECT": "treeagent",
         "WANDB_DIR": str(Path(config.out)),

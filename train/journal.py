@@ -6,6 +6,7 @@ from typing import Any
 
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
+from ..infer.store import append_line
 from .progress import Progress, step_line, step_record
 from .run_folder import RunFolder
 
@@ -22,10 +23,10 @@ class Journal(TrainerCallback):
         """A step has `grad_norm`, an evaluation begins with `eval_`; the rest is the trainer's own closing line."""
         if "grad_norm" in logs:
             record = step_record(state.global_step, logs)
-            self.folder.append(self.folder.steps, record)
+            append_line(self.folder.steps, record)
             self.progress.line(step_line(record, self.steps))
         elif any(name.startswith("eval_rewards/") for name in logs):
             rewards = {name.split("/")[1]: value for name, value in logs.items() if name.startswith("eval_rewards/")}
-            self.folder.append(self.folder.dev, {"step": state.global_step, "rewards": rewards})
+            append_line(self.folder.dev, {"step": state.global_step, "rewards": rewards})
             shown = ", ".join(f"{name} {value:.3f}" for name, value in rewards.items())
             self.progress.line(f"dev after step {state.global_step}: {shown}")

@@ -10,16 +10,14 @@ run resumes from are dropped, because those steps are made again.
 
 from __future__ import annotations
 
-import fcntl
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from ..config import differing
 from ..errors import RunError
-from ..infer.store import digest, write_atomic
+from ..infer.store import digest, lock_folder, make_folder, write_atomic
 
 _OURS = (".lock", "wandb", "checkpoints", "adapter")
 """What may lie in a folder before a run has claimed it."""
@@ -35,13 +33,9 @@ class RunFolder:
 
     def claim(self, identity: Mapping[str, Any], recipe: str) -> None:
         """Raises RunError if the folder is in use, holds something else, or a run that differs (naming the keys)."""
+        make_folder(self.path)
+        self._held = lock_folder(self.path)
         try:
-            self.path.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise RunError(f"run folder {self.path} cannot be made: {error.strerror}") from error
-        self._held = (self.path / ".lock").open("a+", encoding="ascii")
-        try:
-            self._lock()
             self._own(identity, recipe)
         except BaseException:
             self.release()
@@ -50,15 +44,6 @@ class RunFolder:
     def release(self) -> None:
         """Lets others have the folder."""
         self._held.close()
-
-    def _lock(self) -> None:
-        """Holds the folder until this process ends."""
-        try:
-            fcntl.flock(self._held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            raise RunError(
-                f"{self.path} is in use by another process: wait for it, or name another folder with --out"
-            ) from error
 
     def _own(self, identity: Mapping[str, Any], recipe: str) -> None:
         """Makes the folder this run's, or checks that it is."""
@@ -93,13 +78,6 @@ class RunFolder:
         for file in (self.steps, self.dev):
             if file.exists():
                 write_atomic(file, "".join(json.dumps(row) + "\n" for row in read_lines(file) if row["step"] <= step))
-
-    def append(self, file: Path, row: Mapping[str, Any]) -> None:
-        """One line, synced."""
-        with file.open("a", encoding="utf-8") as out:
-            out.write(json.dumps(row) + "\n")
-            out.flush()
-            os.fsync(out.fileno())
 
 
 def read_lines(file: Path) -> list[dict[str, Any]]:

@@ -23,8 +23,8 @@ from transformers import GenerationConfig
 from trl.trainer.grpo_trainer import GRPOTrainer
 
 from ..data.rollout import Example, Reply, Request, Rollout
+from ..infer.engines import chat
 from . import rows as row_batch
-from . import sampling
 from .batches import Inputs, completion_logprobs, merged, micro_batches, trained_tokens, used_columns
 from .progress import Progress
 from .rollouts import in_step
@@ -123,18 +123,24 @@ class ConversationTrainer(GRPOTrainer):
         """One collective generation call. A rank without a request that fits sends one dummy prompt and ignores the
         answer."""
         began = time.perf_counter()
-        prompts = [sampling.encode(self._tokenizer, request) for request in requests]
-        sent = [i for i, request in enumerate(requests) if sampling.fits(request, prompts[i], self.request_limit)]
+        prompts = [chat.prompt_ids(self._tokenizer, request) for request in requests]
+        refused = [chat.overflow(r, ids, self.request_limit) for r, ids in zip(requests, prompts, strict=True)]
+        replies = {i: reply for i, reply in enumerate(refused) if reply is not None}
+        sent = [i for i, reply in enumerate(refused) if reply is None]
         batch = [prompts[i] for i in sent] or [[self._eos]]
         with self._decoding(max((requests[i].max_tokens for i in sent), default=1)):
             completions, logprobs = self._generate_single_turn(batch, None, {}, num_generations=1)
-        replies = [sampling.overflow(r, ids, self.request_limit) for r, ids in zip(requests, prompts, strict=True)]
         for place, i in enumerate(sent):
-            lps = None if logprobs is None else logprobs[place]
-            completion = completions[place]
-            replies[i] = sampling.reply(self._tokenizer, requests[i], prompts[i], completion, lps, self.eos_token_ids)
+            replies[i] = chat.reply(
+                self._tokenizer,
+                prompts[i],
+                completions[place],
+                None if logprobs is None else logprobs[place],
+                max_tokens=requests[i].max_tokens,
+                ends=self.eos_token_ids,
+            )
         self._spent("generate", began)
-        return replies
+        return [replies[i] for i in range(len(requests))]
 
     @contextmanager
     def _decoding(self, max_new_tokens: int) -> Iterator[None]:

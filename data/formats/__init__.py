@@ -41,6 +41,8 @@ def format_of(path: str) -> str:
 
 def read_text(path: str) -> str:
     """The characters of a UTF-8 file, line ends untouched, a byte order mark kept; `-` reads standard input."""
+    if path == "-" and sys.stdin is None:  # pyright: ignore[reportUnnecessaryComparison]
+        raise InputError("standard input is closed")
     try:
         data = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
     except OSError as error:

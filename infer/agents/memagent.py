@@ -8,11 +8,12 @@ sentences around it are ours.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar
 
 from annotated_types import Ge
 
 from ...data.rollout import Outcome, Request
+from ...rewards.answer import AnswerFormat
 from .protocol import NO_MEMORY, Observer, Run
 from .replies import after_think, closed, ended
 from .templates import Template, fingerprint, load
@@ -25,7 +26,7 @@ class MemAgent:
 
     name: ClassVar[str] = "memagent"
 
-    answer_format: Literal["the answer is", "boxed"] = "the answer is"
+    answer_format: AnswerFormat = "the answer is"
     max_tokens: Annotated[int, Ge(1)] = 1024
     request_limit: Annotated[int, Ge(1)] = 32768
 

@@ -20,22 +20,23 @@ NO_MEMORY = "No previous memory"
 
 
 class Observer(Protocol):
-    """A document in `n` sections, as one of the kinds of `treeagent.infer.observe.KINDS` shows it."""
+    """A document in `n` sections, as one of `treeagent.infer.observe.KINDS` shows it to one rollout. `t` is 0-based,
+    `pass_id` k for the k-th rereading; each pass has saved states of its own."""
 
     @property
     def n(self) -> int:
         """The number of sections."""
         ...
 
-    def text(self, t: int, /) -> str:
-        """The source slice of section `t` (0-based), without anything around it."""
+    def text(self, t: int) -> str:
+        """The source slice of section `t`, without anything around it."""
         ...
 
-    def observe(self, t: int, question: str, pass_id: int = 0, /) -> str:
+    def observe(self, t: int, question: str, pass_id: int = 0) -> str:
         """What the section slot of a prompt shows for section `t`."""
         ...
 
-    def commit(self, t: int, memory: str, pass_id: int = 0, /) -> None:
+    def commit(self, t: int, memory: str, pass_id: int = 0) -> None:
         """Saves the memory state after section `t`; later sections may show spans of it."""
         ...
 

@@ -33,16 +33,6 @@ class Sampling:
 class Engine(Protocol):
     """Something that can run a model."""
 
-    @property
-    def name(self) -> str:
-        """What it is, for people and records."""
-        ...
-
-    @property
-    def batch_size(self) -> int:
-        """How many requests it answers at once; more may be given, and wait."""
-        ...
-
     def generate(self, requests: Sequence[Request], sampling: Sampling) -> list[Reply]:
-        """One reply for each request, in the same order."""
+        """One reply for each request, in the same order. How many are answered at once is the engine's own matter."""
         ...

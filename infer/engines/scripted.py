@@ -14,10 +14,7 @@ Script = Callable[[Request], str | Reply] | Sequence[str | Reply]
 class Scripted:
     """Replies by a list, used up in order, or by a function of the request. `seen` holds every request it was given."""
 
-    name = "scripted"
-
-    def __init__(self, script: Script, batch_size: int = 8) -> None:
-        self.batch_size = batch_size
+    def __init__(self, script: Script) -> None:
         self.seen: list[Request] = []
         self._reply = script if callable(script) else _reader(iter(script))
 

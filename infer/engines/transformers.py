@@ -27,7 +27,7 @@ from transformers import GenerationConfig, StoppingCriteria, StoppingCriteriaLis
 
 from ...data.rollout import Reply, Request
 from ...errors import ModelError
-from . import Sampling
+from . import Sampling, chat
 
 log = logging.getLogger(__name__)
 
@@ -43,8 +43,6 @@ class _Job:
 
 class Transformers:
     """A causal language model and its transformers tokenizer (with a chat template) as an engine."""
-
-    name = "transformers"
 
     def __init__(
         self,
@@ -71,19 +69,15 @@ class Transformers:
         self._pad = next((i for i in (tokenizer.pad_token_id, *self._ends) if i is not None), 0)
 
     def generate(self, requests: Sequence[Request], sampling: Sampling) -> list[Reply]:
-        """One reply for each request, in order. Raises ModelError for a request with `think_tokens`, which no engine
-        of this version can serve."""
+        """One reply for each request, in order. Raises ModelError for a request with `think_tokens`."""
         replies: dict[int, Reply] = {}
         jobs: list[_Job] = []
         for place, request in enumerate(requests):
-            job = _Job(place, self._prompt(request), request.max_tokens)
-            if self.request_limit is not None and len(job.prompt) + job.max_tokens > self.request_limit:
-                error = (
-                    f"{len(job.prompt)} prompt + {job.max_tokens} new tokens, over the limit of {self.request_limit}"
-                )
-                replies[place] = Reply("", "overflow", n_requests=0, error=error)
+            prompt = chat.prompt_ids(self.tokenizer, request)
+            if refused := chat.overflow(request, prompt, self.request_limit):
+                replies[place] = refused
             else:
-                jobs.append(job)
+                jobs.append(_Job(place, prompt, request.max_tokens))
         jobs.sort(key=lambda job: (-len(job.prompt), job.place))
         repeats: Counter[str] = Counter()
         with _evaluating(self.model):
@@ -92,22 +86,11 @@ class Transformers:
                 replies.update(self._answer(batch, sampling, repeats))
         return [replies[place] for place in range(len(requests))]
 
-    def _prompt(self, request: Request) -> list[int]:
-        if request.think_tokens > 0:
-            raise ModelError(
-                f"a {request.kind} call asks for {request.think_tokens} thinking tokens, which this engine cannot give"
-            )
-        flags = {} if request.enable_thinking is None else {"enable_thinking": request.enable_thinking}
-        messages = [dict(message) for message in request.messages]
-        return self.tokenizer.apply_chat_template(
-            messages, add_generation_prompt=True, tokenize=True, return_dict=False, **flags
-        )
-
     def _answer(self, batch: Sequence[_Job], sampling: Sampling, repeats: Counter[str]) -> dict[int, Reply]:
         """The replies to a batch, by place; halves it while memory does not suffice."""
         try:
             return self._run(batch, sampling, repeats)
-        except (torch.OutOfMemoryError, MemoryError, RuntimeError) as error:
+        except (MemoryError, RuntimeError) as error:
             if not _is_out_of_memory(error):
                 raise
             message = f"out of memory: {len(batch)} request(s), {len(batch[0].prompt)} prompt tokens"
@@ -132,11 +115,11 @@ class Transformers:
                 generation_config=self._generation(sampling, int(limits.max())),
                 stopping_criteria=StoppingCriteriaList([_RowLimits(width, limits)]),
             )
-        logprobs = _logprobs(out) if self.logprobs else None
+        logprobs = _logprobs(out) if self.logprobs else [None] * len(batch)
         rows = out.sequences[:, width:].tolist()
         return {
-            job.place: self._reply(job, row, logprobs[i] if logprobs is not None else None)
-            for i, (job, row) in enumerate(zip(batch, rows, strict=True))
+            job.place: chat.reply(self.tokenizer, job.prompt, row, lps, max_tokens=job.max_tokens, ends=self._ends)
+            for job, row, lps in zip(batch, rows, logprobs, strict=True)
         }
 
     def _generation(self, sampling: Sampling, max_tokens: int) -> GenerationConfig:
@@ -156,21 +139,6 @@ class Transformers:
             pad_token_id=self._pad,
             output_logits=self.logprobs,
             return_dict_in_generate=True,
-        )
-
-    def _reply(self, job: _Job, row: list[int], logprobs: list[float] | None) -> Reply:
-        """Cuts the row at its own limit and at its first end token, which belongs to the completion but not to the
-        text."""
-        row = row[: job.max_tokens]
-        end = next((i for i, token in enumerate(row) if token in self._ends), None)
-        completion = row if end is None else row[: end + 1]
-        text = self.tokenizer.decode(completion, skip_special_tokens=True)
-        return Reply(
-            text,
-            "length" if end is None else "stop",
-            prompt_ids=tuple(job.prompt),
-            completion_ids=tuple(completion),
-            logprobs=None if logprobs is None else tuple(logprobs[: len(completion)]),
         )
 
 

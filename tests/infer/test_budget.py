@@ -64,3 +64,7 @@ def test_a_full_scan_finds_the_best_of_all(search: tuple[list[int], int, int]) -
 
 def test_a_count_above_is_preferred_to_one_below() -> None:
     assert choose_budget({4: 12, 5: 12, 6: 8, 7: 8}.__getitem__, flat=10, base=4) == 5
+
+
+def test_the_predecessor_is_compared_also_where_the_greatest_budget_gives_just_as_many_as_flat_cutting() -> None:
+    assert choose_budget({3: 11, 4: 5, 5: 10}.__getitem__, flat=10, base=3) == 3

@@ -349,6 +349,7 @@ def test_the_demo_recipe_begins_with_its_command_and_loads() -> None:
         (["--agents.memagent.max_tokns", "48"], "did you mean max_tokens"),
         (["--agents", "{memagnt: {}}"], "did you mean memagent"),
         (["--sampling.top_p", "0"], "sampling.top_p"),
+        (["--sampling.top_k", "5"], "do nothing without sampling.temperature"),
         (["--batch_size", "0"], "the least is 1"),
     ],
 )

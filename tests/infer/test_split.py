@@ -54,3 +54,13 @@ def test_a_text_without_any_blank_is_filled_to_the_budget() -> None:
     document = parse(text, "json")
     spans = split_text(document.leaf_text(document.root), loaded.measure(text), 50)
     assert all(loaded.count(text[s:e]) == 50 for s, e in spans[:-1])
+
+
+def test_a_rest_that_fits_is_not_cut_at_a_sentence_end_inside_it() -> None:
+    loaded = load_tokenizer(trained("gpt2"))
+    text = '"' + "alpha beta gamma alpha. " * 60 + 'alpha beta"'
+    document = parse(text, "json")
+    leaf, counts = document.leaf_text(document.root), loaded.measure(text)
+    for budget in range(20, 80):
+        spans = split_text(leaf, counts, budget)
+        assert all(counts.count(start, leaf.end) > budget for start, _ in spans[:-1])

@@ -128,7 +128,7 @@ def test_a_full_disk_keeps_what_was_there_and_says_so(tmp_path: Path) -> None:
     if not Path("/dev/full").exists():
         pytest.skip("no /dev/full here")
     with pytest.raises(RunError, match=r"cannot be written: .* can be resumed"):
-        stores._append(Path("/dev/full"), {"key": "x"})
+        stores.append_line(Path("/dev/full"), {"key": "x"})
 
 
 def test_an_atomic_write_that_fails_leaves_the_old_file_and_no_other(tmp_path: Path) -> None:
@@ -177,3 +177,19 @@ def _wait(ready: Any) -> None:
     while not ready():
         assert time.monotonic() < end, "the writer wrote nothing"
         time.sleep(0.01)
+
+
+def test_a_folder_of_something_else_is_left_without_a_trace(tmp_path: Path) -> None:
+    (tmp_path / "thesis.txt").write_text("mine")
+    with pytest.raises(RunError, match=r"holds no run of this kind \(thesis\.txt\)"):
+        _open(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
+
+
+@pytest.mark.parametrize("content", ["[]", "{", "null", '"run"'])
+def test_a_damaged_description_of_a_run_is_said_to_be(tmp_path: Path, content: str) -> None:
+    _fill(tmp_path / "run")
+    (tmp_path / "run" / "run.json").write_text(content)
+    for use in (_open, stores.read_run):
+        with pytest.raises(RunError, match=r"run\.json cannot be read: "):
+            use(tmp_path / "run")

@@ -67,8 +67,8 @@ def test_subtrees_that_fit_stay_whole_and_no_section_is_over_budget(text: str, b
     for section in plan.sections:
         assert section.tokens == tokens(section.start, section.end)
         assert section.oversize == (section.tokens > budget)
-        assert section._piece is not None
-        leaf = section._piece.place
+        assert section.place is not None
+        leaf = section.place
         if section.kind == "text":
             units = plan.document.leaf_text(leaf)
             spans = list(zip(units.unit_starts, units.unit_ends, strict=True))
@@ -119,8 +119,9 @@ def test_a_rendered_section_reads_as_the_nodes_it_covers(text: str, budget: int)
     """Compared at the level of events: anchors, tags and styles of scalars too (design: directives restored)."""
     plan, whole = plan_of(text, budget), by_ruamel(text)
     for section in plan.sections:
-        assert section._piece is not None
-        place, parent = section._piece.place, section._piece.parent
+        assert section.place is not None
+        place = section.place
+        parent = place if section.kind == "siblings" else place.parent
         if section.kind == "text" or "…" in "".join(plan.wrappers[section.index]):
             continue
         rendered = by_ruamel(plan.render(section))
@@ -154,8 +155,8 @@ def test_fragments_of_a_split_scalar_join_to_its_source(text: str, budget: int) 
     joined = ""
     for section in plan.sections:
         if section.kind == "text":
-            assert section._piece is not None
-            leaf = plan.document.leaf_text(section._piece.place)
+            assert section.place is not None
+            leaf = plan.document.leaf_text(section.place)
             joined += text[section.start : section.end]
             if section.last_of_leaf:
                 assert joined == text[leaf.start : leaf.end]

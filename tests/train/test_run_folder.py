@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from treeagent.errors import RunError
+from treeagent.infer.store import append_line
 from treeagent.train.run_folder import RunFolder, read_lines
 from treeagent.train.summary import nothing_learned, summarise, summary_lines
 
@@ -67,7 +68,7 @@ def test_the_newest_whole_checkpoint_counts(tmp_path: Path) -> None:
 def test_lines_of_steps_that_are_made_again_are_dropped(tmp_path: Path) -> None:
     folder = claimed(tmp_path, {})
     for step in range(1, 5):
-        folder.append(folder.steps, {"step": step})
+        append_line(folder.steps, {"step": step})
     with folder.steps.open("a") as file:
         file.write('{"step": 5, "rew')
     folder.drop_lines_after(2)

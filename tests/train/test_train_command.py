@@ -23,7 +23,7 @@ from treeagent.train.grpo import train
 
 @pytest.fixture(scope="module")
 def model(tiny_model_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The tiny model, but a third of its tokens end a reply: some rollouts complete all their memories, others do not."""
+    """The tiny model, but a third of its tokens end a reply: some rollouts complete all memories, others do not."""
     folder = tmp_path_factory.mktemp("model") / "tiny"
     shutil.copytree(tiny_model_folder, folder)
     file = folder / "generation_config.json"
@@ -89,7 +89,9 @@ def same_adapter(a: Path, b: Path) -> bool:
 
 
 @pytest.mark.slow
-def test_a_run_is_resumed_bitwise_and_its_adapter_loads(words: list[str], model: Path, tmp_path: Path) -> None:
+def test_a_run_is_resumed_bitwise_and_its_adapter_is_evaluated(
+    words: list[str], model: Path, benchmark: Path, tmp_path: Path
+) -> None:
     dev = ["--eval_every", "1", "--benchmark.dev_split", "dev"]
     printed, folder = run([*words, *dev])
     steps = lines(folder / "train.jsonl")
@@ -121,10 +123,15 @@ def test_a_run_is_resumed_bitwise_and_its_adapter_loads(words: list[str], model:
 
     tuned, _ = load_model(str(model), dtype="fp32", device="cpu", adapter=str(folder / "adapter"))
     assert any(parameter.abs().sum() > 0 for name, parameter in tuned.named_parameters() if "lora_B" in name)
+    models = ["--model", str(model), "--adapter", str(folder / "adapter"), "--dtype", "fp32"]
+    documents = ["--benchmark.folder", str(benchmark), "--benchmark.split", "dev", "--observers", "treeagent"]
+    agents = ["--agents", "{memagent: {max_tokens: 6}}", "--budget", "1024", "--out", str(tmp_path / "tuned")]
+    assert main(["evaluate", "demo", *models, *documents, *agents]) == 0
+    assert len(lines(tmp_path / "tuned" / "results.jsonl")) == 2
 
 
 def test_too_few_examples_for_a_step_are_refused_before_a_model_is_loaded(words: list[str]) -> None:
-    with pytest.raises(ConfigError, match="prompts_per_step: 9, but .* has 8"):
+    with pytest.raises(ConfigError, match=r"prompts_per_step: 9, but .* has 8"):
         run([*words, "--prompts_per_step", "9"])
 
 
@@ -133,6 +140,19 @@ def test_a_run_where_all_rewards_are_equal_says_that_nothing_could_be_learned(wo
     zero = ["--rewards.memory_complete", "0", "--rewards.valid_interaction", "0", "--steps", "1"]
     printed, _ = run([*words, *zero])
     assert "Nothing could be learned: in every group all rollouts had the same reward" in printed
+
+
+@pytest.mark.slow
+def test_the_tracker_keeps_its_files_in_the_run_folder_and_needs_no_network(words: list[str], tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "treeagent", "train", "demo", *words, "--steps", "1", "--report_to", "wandb"]
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("WANDB_")}
+    ran = subprocess.run(
+        command, env=inherited | {"WANDB_MODE": "offline"}, capture_output=True, text=True, timeout=240, cwd=tmp_path
+    )
+    assert ran.returncode == 0, ran.stderr[-3000:]
+    (log,) = (tmp_path / "run" / "wandb").glob("offline-run-*/run-*.wandb")
+    assert b"rewards/answer_score/mean" in log.read_bytes()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["run"]
 
 
 @pytest.mark.slow
