@@ -9,6 +9,8 @@ any size and depth.
 
 from __future__ import annotations
 
+import re
+
 from .html_open import DOCTYPE, LOOSE, REMARK, OpenElements
 from .html_rules import END_RULES, START_RULES, before_body, in_table
 from .html_tags import (
@@ -28,8 +30,6 @@ from .html_tags import (
     foreign_tag,
     html_tag,
 )
-
-import re
 
 
 def build(text: str, start: int) -> Builder:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import codecs
 import re
 
+from .html_tags import ATTRIBUTE, BLANK, START, TOKEN
+
 _BOMS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
 _HEAD = 4096  # bytes in which a declaration is looked for; the standard asks for the first 1,024 at least
-_COMMENT = re.compile(rb"<!--.*?(?:-->|\Z)", re.DOTALL)
-_XML = re.compile(rb"""\s*<\?xml[^>]{0,200}?\sencoding\s*=\s*["']([A-Za-z0-9._:\-]+)""")
-_META = re.compile(rb"""<meta[\s/][^>]*?charset\s*=\s*["']?\s*([A-Za-z0-9._:\-]+)""", re.IGNORECASE)
+_XML = re.compile(r"""[ \t\n\r\f]*<\?xml[^>]{0,200}?[ \t\n\r\f]encoding\s*=\s*["']([A-Za-z0-9._:\-]+)""")
+_CONTENT = re.compile(r"""charset[ \t\n\r\f]*=[ \t\n\r\f]*(?:"([^"]*)"|'([^']*)'|([^ \t\n\r\f;"']+))""", re.IGNORECASE)
 _READ_AS = {  # labels that browsers read as a larger character set
     **dict.fromkeys(("iso8859-1", "ascii", "latin-1", "x-user-defined"), "cp1252"),
     **dict.fromkeys(("iso8859-9",), "cp1254"),
@@ -39,20 +40,37 @@ def decode_html(data: bytes) -> str:
 
 def declared_encoding(data: bytes) -> str | None:
     """The Python name of the encoding that the first bytes declare, if any is known by that label."""
-    head = _COMMENT.sub(b"", data[:_HEAD])
-    for pattern in (_XML.match, _META.search):
-        found = pattern(head)
-        label = found[1].decode("ascii").lower() if found else ""
+    head = data[:_HEAD].decode("latin-1")
+    xml = _XML.match(head)
+    labels = [xml[1]] if xml else []
+    labels += [_declared_by(m[0]) for m in TOKEN.finditer(head) if m.lastindex == START and m[1].lower() == "meta"]
+    for label in map(str.lower, map(str.strip, labels)):
         name = _READ_AS.get(label) or _codec(label)
         if name:
             return _READ_AS.get(name, name)
     return None
 
 
+def _declared_by(meta: str) -> str:
+    """The label that one `meta` tag gives, empty for none."""
+    found: dict[str, str] = {}
+    for match in ATTRIBUTE.finditer(meta, len("<meta"), len(meta) - 1):
+        name, _, value = match[0].partition("=")
+        value = value.strip(BLANK)
+        found.setdefault(name.strip(BLANK).lower(), value[1:-1] if value[:1] in ('"', "'") else value)
+    if "charset" in found:
+        return found["charset"]
+    if found.get("http-equiv", "").lower() == "content-type":
+        label = _CONTENT.search(found.get("content", ""))
+        return next(filter(None, label.groups()), "") if label else ""
+    return ""
+
+
 def _codec(label: str) -> str | None:
     try:
+        label.encode("ascii")
         info = codecs.lookup(label)
-    except LookupError:
+    except (LookupError, ValueError):
         return None
     return info.name if info._is_text_encoding else None
 

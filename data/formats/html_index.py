@@ -45,9 +45,10 @@ class HtmlIndex:
         if not solid.size:
             self.starts, self.ends = starts, ends
             return np.zeros(len(starts), np.bool_)
-        self.starts = solid[np.minimum(np.searchsorted(solid, starts), solid.size - 1)]
+        first = np.searchsorted(solid, starts)
+        self.starts = solid[np.minimum(first, solid.size - 1)]
         self.ends = solid[np.searchsorted(solid, ends) - 1] + 1
-        kept = self.starts < self.ends
+        kept = (first < solid.size) & (self.starts < self.ends)
         kept[0] = False
         return kept
 
@@ -100,5 +101,3 @@ def _ranks_of_texts(parents: Ints, kinds: Ints, places: NDArray[np.int8]) -> Int
         base = np.maximum.accumulate(np.where(first, np.arange(len(order)), 0))
         ranks[texts[order]] = np.arange(len(order)) - base + 1
     return ranks
-
-

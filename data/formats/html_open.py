@@ -52,8 +52,10 @@ class OpenElements:
             self._run = start
         elif self._run_loose:
             self._run_solid = self._run_solid or self._is_solid(start, end)
-        elif self._run_end < start and not self._run_solid:  # an end tag without effect lies between
-            self._run_solid = self._is_solid(self._run, self._run_end)
+        elif self._run_end < start:  # an end tag without effect lies between
+            if not self._is_solid(start, end):
+                return
+            self._run_solid = self._run_solid or self._is_solid(self._run, self._run_end)
             if not self._run_solid:
                 self._run = start
         self._run_end = end

@@ -6,12 +6,11 @@ nothing where the tag matches none.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable
 
 from .html_open import OpenElements
 from .html_tags import HEAD_CONTENT, HEADINGS, IMPLIED_END, SECTIONS, Tag
-
-from bisect import bisect_right
 
 StartRule = Callable[[OpenElements, Tag, int], bool]
 EndRule = Callable[[OpenElements, Tag, int, int], None]
@@ -40,7 +39,7 @@ def before_body(page: OpenElements, tag: Tag, at: int) -> bool | None:
 
 
 def _start_misplaced(page: OpenElements, tag: Tag, at: int) -> bool:
-    return tag.name == "frame" and page.tags[-1].key == "frameset" or tag.name == page.tags[-1].key == "frameset"
+    return (tag.name == "frame" and page.tags[-1].key == "frameset") or tag.name == page.tags[-1].key == "frameset"
 
 
 def _start_heading(page: OpenElements, tag: Tag, at: int) -> bool:
@@ -98,7 +97,7 @@ def _start_table(page: OpenElements, tag: Tag, at: int) -> bool:
 def in_table(page: OpenElements) -> bool:
     """Whether the innermost open element is a table, or a part of one that holds no content of its own."""
     key = page.tags[-1].key
-    return key == "table" or (key in SECTIONS or key == "tr") and page.depth("table") > page.depth("template")
+    return key == "table" or ((key in SECTIONS or key == "tr") and page.depth("table") > page.depth("template"))
 
 
 def _start_table_part(page: OpenElements, tag: Tag, at: int) -> bool:
@@ -110,7 +109,9 @@ def _start_table_part(page: OpenElements, tag: Tag, at: int) -> bool:
         return False
     if tag.name in ("tr", "td", "th") and _is(page, depth, SECTIONS):
         depth += 1
-    if tag.name in ("td", "th") and _is(page, depth, ("tr",)) or tag.name == "col" and _is(page, depth, ("colgroup",)):
+    if (tag.name in ("td", "th") and _is(page, depth, ("tr",))) or (
+        tag.name == "col" and _is(page, depth, ("colgroup",))
+    ):
         depth += 1
     if len(page.tags) > depth:
         page.end_to(depth, at)
@@ -174,7 +175,7 @@ def _end_form(page: OpenElements, tag: Tag, at: int, end: int) -> None:
     page.form_open = False
     depth = page.in_scope("form")
     inner = page.specials[-1]
-    if depth >= 0 and (inner == depth or page.tags[inner].key in IMPLIED_END and page.specials[-2] == depth):
+    if depth >= 0 and (inner == depth or (page.tags[inner].key in IMPLIED_END and page.specials[-2] == depth)):
         page.end_with(depth, at, end)
 
 

@@ -14,12 +14,15 @@ BLANK = " \t\n\r\f"
 _WS = r"[ \t\n\r\f]"
 _VALUE = r"""(?:"[^"]*+"|'[^']*+'|[^ \t\n\r\f>"'][^ \t\n\r\f>]*+|(?=>))"""
 _ATTRIBUTE = rf"(?:=|[^ \t\n\r\f/>=])[^ \t\n\r\f/>=]*+(?:{_WS}*+={_WS}*+{_VALUE}|(?!{_WS}*+=))"
+ATTRIBUTE = re.compile(_ATTRIBUTE)
 _REST = rf"(?:[ \t\n\r\f/]++|{_ATTRIBUTE})*+>"
 _NAME = r"[A-Za-z][^ \t\n\r\f/>]*+"
 _COMMENT = r"!--(?:-?>|[^-]*+(?:-(?!-!?>)[^-]*+)*+(?:--!?>)?)"
 
 START, END, COMMENT, DECLARATION, CUT = 1, 2, 3, 4, 5
-TOKEN = re.compile(rf"<(?:({_NAME}){_REST}|/({_NAME}){_REST}|({_COMMENT})|([!?]|/(?!>|[A-Za-z]|\Z))[^>]*+>?|()(?=/?[A-Za-z]))")
+TOKEN = re.compile(
+    rf"<(?:({_NAME}){_REST}|/({_NAME}){_REST}|({_COMMENT})|([!?]|/(?!>|[A-Za-z]|\Z))[^>]*+>?|()(?=/?[A-Za-z]))"
+)
 """Everything that is not character data. The group that matched says what: the name of a start tag, the name of an
 end tag, a comment, a declaration or what is read as a comment, or a tag that the text ends inside of."""
 
@@ -57,12 +60,12 @@ def _names(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-VOID = _names("area base basefont bgsound br col embed frame hr image img input keygen link meta param source track wbr")
+VOID = _names(
+    "area base basefont bgsound br col embed frame hr image img input keygen link meta param source track wbr"
+)
 RAW = _names("script style textarea title xmp iframe noembed noframes")
 ATOMIC = _names("script style")
-HEAD_CONTENT = _names(
-    "base basefont bgsound link meta title noscript noframes style script template"
-)
+HEAD_CONTENT = _names("base basefont bgsound link meta title noscript noframes style script template")
 HEADINGS = _names("h1 h2 h3 h4 h5 h6")
 SECTIONS = _names("tbody thead tfoot")
 _CLOSE_P = _names(
@@ -72,9 +75,9 @@ _CLOSE_P = _names(
 _SPECIAL = _names(
     "address applet area article aside base basefont bgsound blockquote body br button caption center col colgroup dd "
     "details dir div dl dt embed fieldset figcaption figure footer form frame frameset h1 h2 h3 h4 h5 h6 head header "
-    "hgroup hr html iframe img input keygen li link listing main marquee menu meta nav noembed noframes noscript object "
-    "ol p param plaintext pre script search section select source style summary table tbody td template textarea tfoot "
-    "th thead title tr track ul wbr xmp"
+    "hgroup hr html iframe img input keygen li link listing main marquee menu meta nav noembed noframes noscript "
+    "object ol p param plaintext pre script search section select source style summary table tbody td template "
+    "textarea tfoot th thead title tr track ul wbr xmp"
 )
 _BOUND = _names("applet caption html table td th marquee object template")
 _FORMATTING = _names("a b big code em font i nobr s small strike strong tt u")
