@@ -241,6 +241,21 @@ def test_references_and_tags_without_effect_are_not_cut() -> None:
     assert (leaf.start, leaf.end) == (node.start, node.end)
 
 
+def test_only_references_are_units_where_tags_are_text() -> None:
+    document = parse("<textarea>a <b> &amp; c</textarea>", "html")
+    leaf = document.leaf_text(list(walk(document))[-1])
+    assert [document.text[s:e] for s, e in zip(leaf.unit_starts, leaf.unit_ends, strict=True)] == ["&amp;"]
+
+
+def test_a_block_that_outlives_its_formatting_element_moves_up() -> None:
+    assert leaves("<div><b>1<i>2<p>3</b>4</p>5</div>") == [
+        ("/html/body/div/b/text()[1]", "1"),
+        ("/html/body/div/b/i/text()[1]", "2"),
+        ("/html/body/div/p/text()[1]", "3</b>4"),
+        ("/html/body/div/text()[1]", "5"),
+    ]
+
+
 def test_an_unclosed_element_is_framed_by_an_end_tag() -> None:
     document = parse("<UL class=x><li>a<li>b", "html")
     (list_,) = document.children(document.root)
