@@ -187,7 +187,7 @@ def _count(number: int, noun: str) -> str:
 def document(path: str, format: str | None) -> tuple[str, str]:
     """The text of a file and the name of its format; standard input is JSON unless told otherwise."""
     format = format or ("json" if path == "-" else format_of(path))
-    return read_text(path), format
+    return read_text(path, format), format
 
 
 @contextmanager

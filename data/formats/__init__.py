@@ -11,12 +11,19 @@ from pathlib import Path
 
 from ...errors import ConfigError, InputError, LimitError, ParseError
 from ..tree import Document
+from .html_bytes import decode_html
+from .html_tree import parse_html
 from .json_tree import parse_json
 from .yaml_tree import parse_yaml
 
-FORMATS: dict[str, Callable[[str], Document]] = {"json": parse_json, "yaml": parse_yaml}
+FORMATS: dict[str, Callable[[str], Document]] = {"json": parse_json, "html": parse_html, "yaml": parse_yaml}
+DECODERS: dict[str, Callable[[bytes], str]] = {"html": decode_html}  # for formats that declare an encoding
 MAX_CHARACTERS = 2**30  # offsets are kept as 32-bit integers
-SUFFIXES: dict[str, str] = {".json": "json", ".geojson": "json", ".yaml": "yaml", ".yml": "yaml"}
+SUFFIXES: dict[str, str] = {
+    **dict.fromkeys((".json", ".geojson"), "json"),
+    **dict.fromkeys((".html", ".htm", ".xhtml"), "html"),
+    **dict.fromkeys((".yaml", ".yml"), "yaml"),
+}
 
 
 def parse(text: str, format: str) -> Document:
@@ -39,14 +46,17 @@ def format_of(path: str) -> str:
     return format
 
 
-def read_text(path: str) -> str:
-    """The characters of a UTF-8 file, line ends untouched, a byte order mark kept; `-` reads standard input."""
+def read_text(path: str, format: str | None = None) -> str:
+    """The characters of a file, line ends untouched, a byte order mark kept; `-` reads standard input. UTF-8 unless the
+    format has its own way to say otherwise."""
     if path == "-" and sys.stdin is None:  # pyright: ignore[reportUnnecessaryComparison]
         raise InputError("standard input is closed")
     try:
         data = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror or error}") from error
+    if format in DECODERS:
+        return DECODERS[format](data)
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
