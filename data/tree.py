@@ -90,6 +90,11 @@ class Document(ABC):
         around the node's first section, outside the frame of the nearest parent. Empty where the path says it all."""
         return "", ""
 
+    def remark(self, opened: Node) -> str:
+        """Comments of an opened node that stand in none of its children; shown once, before the delimiters of its
+        first section, whether it is the nearest parent or not."""
+        return ""
+
     @abstractmethod
     def quotes(self, leaf: Node) -> tuple[str, str]:
         """What stands around a fragment of a divisible leaf: quotation marks, and the key where there is one."""

@@ -180,7 +180,11 @@ class _Wrappers:
         self.elided = 0
 
     def around(self, piece: Piece) -> tuple[str, str]:
-        pairs = [self._document.introduction(node) for node in self._newly_opened(piece)]
+        pairs = []
+        for node in self._newly_opened(piece):
+            pairs.append((self._document.remark(node), ""))
+            if node is not piece.parent:
+                pairs.append(self._document.introduction(node))
         if piece.parent is not None:
             pairs.append(self._document.frame(piece.parent))
         if piece.kind == "text":
@@ -194,14 +198,14 @@ class _Wrappers:
         return prefix, suffix
 
     def _newly_opened(self, piece: Piece) -> list[Node]:
-        """The opened nodes above the nearest parent that no piece before belongs to, outermost first."""
+        """The opened nodes around the piece that no piece before belongs to, outermost first."""
         found: list[Node] = []
         walk = piece.parent
         while walk is not None and id(walk) not in self._introduced:
             self._introduced.add(id(walk))
             found.append(walk)
             walk = walk.parent
-        return found[:0:-1]
+        return found[::-1]
 
     def tokens(self, prefix: str, suffix: str) -> int:
         """Tokens of both, each encoded alone."""

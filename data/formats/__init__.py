@@ -11,11 +11,12 @@ from pathlib import Path
 
 from ...errors import ConfigError, InputError, LimitError, ParseError
 from ..tree import Document
+from .javascript_tree import parse_javascript
 from .json_tree import parse_json
 
-FORMATS: dict[str, Callable[[str], Document]] = {"json": parse_json}
+FORMATS: dict[str, Callable[[str], Document]] = {"json": parse_json, "javascript": parse_javascript}
 MAX_CHARACTERS = 2**30  # offsets are kept as 32-bit integers
-SUFFIXES: dict[str, str] = {".json": "json", ".geojson": "json"}
+SUFFIXES: dict[str, str] = {".json": "json", ".geojson": "json"} | dict.fromkeys((".js", ".mjs", ".cjs"), "javascript")
 
 
 def parse(text: str, format: str) -> Document:

@@ -1,0 +1,288 @@
+"""JavaScript as a tree of exact spans: the object and array literals that initialise something, and the code between.
+
+A text that is just `{…}` or `[…]` is the tree of that literal. In a file, the value of a declarator, of an assignment,
+of `export default`, or of an argument is an initialiser, wherever it stands, unless it stands in another one. The
+root's children are the file's statements: a statement around one initialiser is that initialiser, with the rest of the
+statement as its wrapper; a statement without any is indivisible code; one that holds initialisers among longer code (a
+function, say) opens into them and the code between. A text with a syntax error is refused, wherever the
+error is.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import NamedTuple
+
+import numpy as np
+from tree_sitter import Node as Syntax
+
+from ..tree import Document, LeafText, Node, Offsets
+from .javascript_index import FORMAT, Layout, Piece, Source
+
+_BOM = "\ufeff"
+_CONTAINERS = ("object", "array")
+_DIVIDED = ("program", "statement")
+_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+_HIGH = r"\\u(?:[dD][89abAB][0-9a-fA-F]{2}|\{0*[dD][89abAB][0-9a-fA-F]{2}\})"
+_LOW = r"\\u(?:[dD][c-fC-F][0-9a-fA-F]{2}|\{0*[dD][c-fC-F][0-9a-fA-F]{2}\})"
+_ESCAPE = r"\\(?:u\{[0-9a-fA-F]*\}|u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|[0-3][0-7]{0,2}|[4-7][0-7]?|\r\n|[\s\S])"
+_UNIT = re.compile(rf"{_HIGH}{_LOW}|{_ESCAPE}|\r\n")
+_ESCAPED = re.compile(_ESCAPE)
+_ONE_LETTER = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "v": "\v"}
+_LINE_ENDS = ("\n", "\r", "\r\n", "\u2028", "\u2029")
+_REMARK = re.compile(
+    r'"(?:[^"\\]|\\[\s\S])*"|\'(?:[^\'\\]|\\[\s\S])*\''
+    r"|(//[^\n\r\u2028\u2029]*|<!--[^\n\r\u2028\u2029]*|/\*[\s\S]*?\*/)"
+)
+_ELIDED_STEPS = "/* … */ "
+
+
+def parse_javascript(text: str) -> JavascriptDocument:
+    """The tree of a script, a module or a single literal. Raises ParseError with line and column, LimitError for more
+    open brackets than can be read."""
+    return JavascriptDocument(text)
+
+
+class _Parts(NamedTuple):
+    """Children of a file or of a statement that holds initialisers. `names` are those of the initialisers, by ordinal;
+    `numbers[i]` counts the children before child i that are of its kind."""
+
+    starts: Offsets
+    ends: Offsets
+    pieces: tuple[Piece, ...]
+    names: dict[int, str]
+    numbers: Offsets
+
+
+class JavascriptDocument(Document):
+    """A JavaScript text with its tree. An object member (key and value together), an array element or hole, and a
+    statement of a file is a child."""
+
+    format = FORMAT
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.notes = ("byte order mark",) if text.startswith(_BOM) else ()
+        self._source = Source(text)
+        self._values: dict[int, tuple[Syntax, int]] = {}
+        self._layouts: dict[int, Layout] = {}
+        self._steps: dict[int, list[str]] = {}
+        self._parts: dict[tuple[str, int], _Parts] = {}
+        self._seen: dict[str, int] = {}
+        self.root = self._file() if self._source.bare is None else self._bare(self._source.bare)
+
+    def spans(self, node: Node) -> tuple[Offsets, Offsets]:
+        if not node.n_children:
+            return np.zeros(0, np.int64), np.zeros(0, np.int64)
+        found = self._parts[node.kind, node.start] if node.kind in _DIVIDED else self._layout(node.content)
+        return found.starts, found.ends
+
+    def child(self, node: Node, ordinal: int) -> Node:
+        if node.kind in _DIVIDED:
+            return self._part(node, ordinal)
+        layout = self._layout(node.content)
+        start, end, item = (int(positions[ordinal]) for positions in (layout.starts, layout.ends, layout.contents))
+        return self._member(node, ordinal, start, end, item)
+
+    def step(self, node: Node) -> str:
+        parent = node.parent
+        if parent is None:
+            return "$"
+        if parent.kind in _DIVIDED:
+            parts = self._parts[parent.kind, parent.start]
+            numbered = f"{node.kind}[{int(parts.numbers[node.ordinal])}]"
+            return parts.names.get(node.ordinal, numbered if parent is self.root else f".{numbered}")
+        return f"[{node.ordinal}]" if parent.kind == "array" else self._member_steps(parent.content)[node.ordinal]
+
+    def path(self, node: Node) -> str:
+        """The steps from the initialiser that the node belongs to, or from the root of a text that is just one."""
+        steps = [self.step(node)]
+        while node.parent is not None and node.parent is not self.root and not self._is_initialiser(node):
+            node = node.parent
+            steps.append(self.step(node))
+        if node.parent is not None and self.root.kind != "program":
+            steps.append("$")
+        return "".join(reversed(steps))
+
+    def leaf_text(self, node: Node) -> LeafText:
+        start, end = node.content + 1, self._values[node.content][1] - 1
+        units = [m.span() for m in _UNIT.finditer(self.text, start, end)]
+        return LeafText(start, end, [s for s, _ in units], [e for _, e in units])
+
+    def frame(self, parent: Node) -> tuple[str, str]:
+        if parent.kind in _DIVIDED:
+            return "", ""
+        open, close = ("{", "}") if parent.kind == "object" else ("[", "]")
+        if self._layout(parent.content).closes_anew:
+            close = "\n" + close
+        before, after = self._rest(parent)
+        return before + open, close + after
+
+    def introduction(self, opened: Node) -> tuple[str, str]:
+        before, after = self._rest(opened)
+        return (before + _ELIDED_STEPS, after) if before or after else ("", "")
+
+    def remark(self, opened: Node) -> str:
+        if opened.kind in _DIVIDED or opened.parent is None:
+            return ""
+        lead = self._lead(opened) if self._is_initialiser(opened) else opened.content
+        around = self.text[opened.start : lead]
+        if not self._is_initialiser(opened):
+            around += "\n" + self.text[self._values[opened.content][1] : opened.end]
+        comments = (match[1] for match in _REMARK.finditer(around) if match[1])
+        return "".join(f"{comment} " if comment.startswith("/*") else f"{comment}\n" for comment in comments)
+
+    def quotes(self, leaf: Node) -> tuple[str, str]:
+        end = self._values[leaf.content][1]
+        return self.text[leaf.start : leaf.content + 1], self.text[end - 1 : leaf.end]
+
+    def _bare(self, literal: Syntax) -> Node:
+        start, end = self._source.char(literal.start_byte), self._source.char(literal.end_byte)
+        return self._value(literal, start, end, None, 0, start)
+
+    def _file(self) -> Node:
+        pieces = self._source.pieces()
+        if not pieces:
+            start = len(self.text) - len(self.text.lstrip(_BOM + " \t\r\n"))
+            return Node("program", start, len(self.text.rstrip()) or 1, None, 0, start, 0)
+        within = [part for piece in pieces for part in piece.parts]
+        self._seen |= dict.fromkeys({"$", *(piece.kind for piece in (*pieces, *within))}, 1)
+        parts = self._numbered(pieces)
+        start, end = int(parts.starts[0]), int(parts.ends[-1])
+        self._parts["program", start] = parts
+        return Node("program", start, end, None, 0, start, len(pieces))
+
+    def _numbered(self, pieces: tuple[Piece, ...]) -> _Parts:
+        """The pieces in characters; equal names get a number, all over the file and in its order."""
+        names: dict[int, str] = {}
+        for ordinal, piece in enumerate(pieces):
+            if piece.initialiser is not None:
+                names[ordinal] = self._named(piece.initialiser.name)
+            elif piece.parts:
+                inside = self._numbered(piece.parts)
+                self._parts["statement", self._source.char(piece.start)] = inside
+        starts, ends = (np.array([getattr(p, side) for p in pieces], np.int64) for side in ("start", "end"))
+        kinds, numbers = np.array([piece.kind for piece in pieces]), np.zeros(len(pieces), np.int64)
+        for kind in np.unique(kinds):
+            numbers[kinds == kind] = np.arange(np.count_nonzero(kinds == kind))
+        return _Parts(self._source.chars(starts), self._source.chars(ends), pieces, names, numbers)
+
+    def _named(self, name: str) -> str:
+        copy = self._seen[name] = self._seen.get(name, 0) + 1
+        return name if copy == 1 else f"{name}#{copy}"
+
+    def _part(self, parent: Node, ordinal: int) -> Node:
+        parts = self._parts[parent.kind, parent.start]
+        piece, start, end = parts.pieces[ordinal], int(parts.starts[ordinal]), int(parts.ends[ordinal])
+        if piece.initialiser is None:
+            return Node(piece.kind, start, end, parent, ordinal, start, len(piece.parts))
+        return self._value(piece.initialiser.node, start, end, parent, ordinal)
+
+    def _member(self, parent: Node, ordinal: int, start: int, end: int, item: int) -> Node:
+        if self.text[item] == ",":
+            return Node("hole", start, end, parent, ordinal, item, 0)
+        found = self._values[parent.content][0].first_child_for_byte(self._source.byte(item))
+        assert found is not None
+        if found.type != "pair":
+            return self._value(found, start, end, parent, ordinal)
+        key, value = found.child(0), found.child(found.child_count - 1)
+        assert key is not None
+        assert value is not None
+        if key.type == "computed_property_name":
+            return Node("pair", start, end, parent, ordinal, item, 0)
+        return self._value(value, start, end, parent, ordinal)
+
+    def _value(
+        self, value: Syntax, start: int, end: int, parent: Node | None, ordinal: int, content: int | None = None
+    ) -> Node:
+        """The node whose value is `value`; what it needs later is kept under the character at which that starts."""
+        content = self._source.char(value.start_byte) if content is None else content
+        kind, count, divisible = value.type, 0, False
+        if kind in _CONTAINERS:
+            self._values[content] = value, self._source.char(value.end_byte)
+            count = len(self._layout(content).starts)
+        elif kind == "string" or (kind == "template_string" and _is_plain(value)):
+            self._values[content] = value, self._source.char(value.end_byte)
+            divisible = value.end_byte - value.start_byte > 2
+        return Node(kind, start, end, parent, ordinal, content, count, divisible)
+
+    def _layout(self, content: int) -> Layout:
+        if content not in self._layouts:
+            self._layouts[content] = self._source.layout(self._values[content][0])
+        return self._layouts[content]
+
+    def _is_initialiser(self, node: Node) -> bool:
+        return node.parent is not None and node.parent.kind in _DIVIDED and node.kind in _CONTAINERS
+
+    def _lead(self, initialiser: Node) -> int:
+        """Where its statement begins after the comments before it."""
+        assert initialiser.parent is not None
+        parts = self._parts[initialiser.parent.kind, initialiser.parent.start]
+        return self._source.char(parts.pieces[initialiser.ordinal].lead)
+
+    def _rest(self, opened: Node) -> tuple[str, str]:
+        """The statement around an initialiser."""
+        if not self._is_initialiser(opened):
+            return "", ""
+        return self.text[self._lead(opened) : opened.content], self.text[self._values[opened.content][1] : opened.end]
+
+    def _member_steps(self, content: int) -> list[str]:
+        """Steps to all members of an object, repeated labels numbered; found once for each object asked about."""
+        if content not in self._steps:
+            seen: dict[str, int] = {}
+            steps = self._steps[content] = []
+            for key in self._source.keys(self._values[content][0]):
+                label = label_of(key)
+                seen[label] = copy = seen.get(label, 0) + 1
+                step = f".{label}" if _IDENTIFIER.match(label) else f"[{_quoted(label)}]"
+                steps.append(step if copy == 1 else f"{step}#{copy}")
+        return self._steps[content]
+
+
+def _is_plain(template: Syntax) -> bool:
+    return not any(child.type == "template_substitution" for child in template.named_children)
+
+
+def label_of(key: str) -> str:
+    """The name that a key as written stands for; what is no static key (a spread, a computed key) is its own label."""
+    if key[:1] in ("'", '"'):
+        return _ESCAPED.sub(_unescaped, key[1:-1])
+    if key[:1].isdigit() or (key[:1] == "." and key[1:2].isdigit()):
+        return _number_label(key)
+    return _ESCAPED.sub(_unescaped, key) if "\\" in key and not key.startswith(("[", "...")) else key
+
+
+def _unescaped(match: re.Match[str]) -> str:
+    escape = match[0][1:]
+    if escape in _LINE_ENDS:
+        return ""
+    if escape[0] in "01234567":
+        return chr(int(escape, 8))
+    if escape[0] in "ux" and len(escape) > 1:
+        code = int(escape[1:].strip("{}") or "0", 16)
+        return chr(code) if code <= 0x10FFFF else escape
+    return _ONE_LETTER.get(escape, escape)
+
+
+def _number_label(key: str) -> str:
+    """A number as JavaScript writes it as a property name, where that is simple; as it stands otherwise."""
+    digits = key.replace("_", "").removesuffix("n")
+    try:
+        return str(int(digits, 0 if digits[1:2].isalpha() else 10))
+    except ValueError:
+        pass
+    try:
+        number = float(digits)
+    except ValueError:
+        return key
+    plain = repr(number).removesuffix(".0")
+    return key if "e" in plain or "inf" in plain else plain
+
+
+def _quoted(label: str) -> str:
+    try:
+        label = label.encode("utf-16", "surrogatepass").decode("utf-16")
+    except UnicodeDecodeError:
+        return json.dumps(label)
+    return json.dumps(label, ensure_ascii=False)
