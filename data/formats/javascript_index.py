@@ -47,6 +47,7 @@ _STATEMENT = frozenset(
     for kind in range(_LANGUAGE.node_kind_count)
     if (_LANGUAGE.node_kind_for_id(kind) or "").endswith(("_statement", "_declaration"))
 )
+_CARRIER = _STATEMENT | _DECLARATOR
 _COMMA = _LANGUAGE.id_for_node_kind(",", False)
 _OPENING = frozenset(_LANGUAGE.id_for_node_kind(sign, False) for sign in ("{", "[", "(", "${"))
 _CLOSER = frozenset(_LANGUAGE.id_for_node_kind(sign, False) for sign in "}])")
@@ -266,35 +267,28 @@ class _Finder:
     def literals(self) -> Iterator[tuple[int, Initialiser]]:
         """Each initialiser that stands in no other one, with the start of its top-level statement."""
         candidates = _after(self._data, b"{[", b"=(,t/")  # `t` ends `export default`
-        cursor = self._root.walk()
-        path, at = [self._root], 0
+        path, at = _Path(self._root), 0
         while at < len(candidates):
             position, at = candidates[at], at + 1
-            while len(path) > 1 and path[-1].end_byte <= position:
-                cursor.goto_parent()
-                path.pop()
-            while _descend(cursor, path, position):
-                if path[-1].start_byte == position and path[-1].kind_id in _LITERAL:
+            path.leave(position)
+            while path.enter(position):
+                if path.nodes[-1].start_byte == position and path.nodes[-1].kind_id in _LITERAL:
                     literal = self._literal(path)
                     if literal is not None:
-                        yield path[1].start_byte, literal
+                        yield path.nodes[1].start_byte, literal
                         at = bisect_left(candidates, literal.node.end_byte)
                         break
 
-    def _literal(self, path: list[Syntax]) -> Initialiser | None:
+    def _literal(self, path: _Path) -> Initialiser | None:
         """The initialiser at the end of `path`, if what it stands in makes it one."""
-        place = len(path) - 2
-        while place > 0 and path[place].kind_id in _PARENTHESES:
+        nodes = path.nodes
+        place = len(nodes) - 2
+        while place > 0 and nodes[place].kind_id in _PARENTHESES:
             place -= 1
-        name = self._name(path, place, path[-1])
-        if name is None:
-            return None
-        carrier = place
-        while carrier > 1 and path[carrier].kind_id not in _STATEMENT | _DECLARATOR:
-            carrier -= 1
-        return Initialiser(path[-1], name, *self._carrier(path, carrier))
+        name = self._name(nodes, place)
+        return None if name is None else Initialiser(nodes[-1], name, *self._carrier(nodes, path.carriers[place]))
 
-    def _name(self, path: list[Syntax], place: int, literal: Syntax) -> str | None:
+    def _name(self, path: list[Syntax], place: int) -> str | None:
         parent = path[place]
         if parent.kind_id in _EXPORT:
             return "export default"
@@ -341,6 +335,36 @@ def shortened(data: bytes, start: int, end: int) -> str:
         head, tail = data[start : start + 60], data[end - 60 : end]
         text = head.decode(errors="ignore") + "…" + tail.decode(errors="ignore")
     return " ".join(text.split())
+
+
+class _Path:
+    """The way from the root to a node. `carriers[i]` is the place of the nearest statement or declarator at or above
+    node i."""
+
+    def __init__(self, root: Syntax) -> None:
+        self._cursor = root.walk()
+        self.nodes, self.carriers, self._ends = [root], [0], [root.end_byte]
+
+    def leave(self, position: int) -> None:
+        """Goes up to what holds the byte."""
+        while len(self._ends) > 1 and self._ends[-1] <= position:
+            self._cursor.goto_parent()
+            for stack in (self.nodes, self.carriers, self._ends):
+                stack.pop()
+
+    def enter(self, position: int) -> bool:
+        """Goes to the child that holds the byte, if there is one."""
+        if self._cursor.goto_first_child_for_byte(position) is None:
+            return False
+        node = _node(self._cursor)
+        if node.start_byte > position:
+            self._cursor.goto_parent()
+            return False
+        carries = len(self.nodes) == 1 or node.kind_id in _CARRIER
+        self.carriers.append(len(self.nodes) if carries else self.carriers[-1])
+        self.nodes.append(node)
+        self._ends.append(node.end_byte)
+        return True
 
 
 def _encoded(text: str) -> bytes:
@@ -466,18 +490,6 @@ def _is_in(codes: np.ndarray, signs: bytes) -> np.ndarray:
     table = np.zeros(256, np.bool_)
     table[list(signs)] = True
     return table[codes]
-
-
-def _descend(cursor: TreeCursor, path: list[Syntax], position: int) -> bool:
-    """Goes to the child that holds the byte, if there is one."""
-    if cursor.goto_first_child_for_byte(position) is None:
-        return False
-    node = _node(cursor)
-    if node.start_byte > position:
-        cursor.goto_parent()
-        return False
-    path.append(node)
-    return True
 
 
 def _children(node: Syntax) -> Iterator[tuple[int, int, int]]:
