@@ -33,7 +33,7 @@ _ONE_LETTER = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "v": "\v"}
 _LINE_ENDS = ("\n", "\r", "\r\n", "\u2028", "\u2029")
 _REMARK = re.compile(
     r'"(?:[^"\\]|\\[\s\S])*"|\'(?:[^\'\\]|\\[\s\S])*\''
-    r"|(//[^\n\r\u2028\u2029]*|<!--[^\n\r\u2028\u2029]*|/\*[\s\S]*?\*/)"
+    r"|(\A#![^\n\r\u2028\u2029]*|//[^\n\r\u2028\u2029]*|<!--[^\n\r\u2028\u2029]*|/\*[\s\S]*?\*/)"
 )
 _ELIDED_STEPS = "/* … */ "
 
@@ -124,12 +124,13 @@ class JavascriptDocument(Document):
         return (before + _ELIDED_STEPS, after) if before or after else ("", "")
 
     def remark(self, opened: Node) -> str:
-        if opened.kind in _DIVIDED or opened.parent is None:
+        if opened.kind == "program":
             return ""
-        lead = self._lead(opened) if self._is_initialiser(opened) else opened.content
-        around = self.text[opened.start : lead]
-        if not self._is_initialiser(opened):
-            around += "\n" + self.text[self._values[opened.content][1] : opened.end]
+        if opened.kind == "statement" or self._is_initialiser(opened):
+            around = self.text[opened.start : self._lead(opened)]
+        else:
+            after = self.text[self._values[opened.content][1] : opened.end]
+            around = self.text[opened.start : opened.content] + "\n" + after
         comments = (match[1] for match in _REMARK.finditer(around) if match[1])
         return "".join(f"{comment} " if comment.startswith("/*") else f"{comment}\n" for comment in comments)
 
@@ -138,14 +139,19 @@ class JavascriptDocument(Document):
         return self.text[leaf.start : leaf.content + 1], self.text[end - 1 : leaf.end]
 
     def _bare(self, literal: Syntax) -> Node:
-        start, end = self._source.char(literal.start_byte), self._source.char(literal.end_byte)
-        return self._value(literal, start, end, None, 0, start)
+        """The root of a text that is one literal, with the comments around it."""
+        return self._value(literal, *self._solid(), None, 0)
+
+    def _solid(self) -> tuple[int, int]:
+        """Where the text starts and ends, white space apart."""
+        blank = _BOM + " \t\r\n"
+        return len(self.text) - len(self.text.lstrip(blank)), len(self.text.rstrip(blank))
 
     def _file(self) -> Node:
         pieces = self._source.pieces()
         if not pieces:
-            start = len(self.text) - len(self.text.lstrip(_BOM + " \t\r\n"))
-            return Node("program", start, len(self.text.rstrip()) or 1, None, 0, start, 0)
+            start, end = self._solid()
+            return Node("program", start, end, None, 0, start, 0)
         within = [part for piece in pieces for part in piece.parts]
         self._seen |= dict.fromkeys({"$", *(piece.kind for piece in (*pieces, *within))}, 1)
         parts = self._numbered(pieces)
@@ -193,11 +199,9 @@ class JavascriptDocument(Document):
             return Node("pair", start, end, parent, ordinal, item, 0)
         return self._value(value, start, end, parent, ordinal)
 
-    def _value(
-        self, value: Syntax, start: int, end: int, parent: Node | None, ordinal: int, content: int | None = None
-    ) -> Node:
+    def _value(self, value: Syntax, start: int, end: int, parent: Node | None, ordinal: int) -> Node:
         """The node whose value is `value`; what it needs later is kept under the character at which that starts."""
-        content = self._source.char(value.start_byte) if content is None else content
+        content = self._source.char(value.start_byte)
         kind, count, divisible = value.type, 0, False
         if kind in _CONTAINERS:
             self._values[content] = value, self._source.char(value.end_byte)
@@ -215,11 +219,11 @@ class JavascriptDocument(Document):
     def _is_initialiser(self, node: Node) -> bool:
         return node.parent is not None and node.parent.kind in _DIVIDED and node.kind in _CONTAINERS
 
-    def _lead(self, initialiser: Node) -> int:
-        """Where its statement begins after the comments before it."""
-        assert initialiser.parent is not None
-        parts = self._parts[initialiser.parent.kind, initialiser.parent.start]
-        return self._source.char(parts.pieces[initialiser.ordinal].lead)
+    def _lead(self, piece: Node) -> int:
+        """Where a statement begins after the comments before it."""
+        assert piece.parent is not None
+        parts = self._parts[piece.parent.kind, piece.parent.start]
+        return self._source.char(parts.pieces[piece.ordinal].lead)
 
     def _rest(self, opened: Node) -> tuple[str, str]:
         """The statement around an initialiser."""
