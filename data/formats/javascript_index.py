@@ -41,7 +41,7 @@ REST = 200
 """Bytes on either side that the rest of a statement may have to belong to its initialiser; a longer rest is code."""
 
 _EMPTY_MEMBER = '(object "," . (comment)* . "," @found) (object . "{" . (comment)* . "," @found)'
-_BRACE = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?://[^\n]*\n\s*|/\*.*?\*/\s*)*+\{", re.DOTALL)
+_BRACKET_FIRST = re.compile(r"\ufeff?\s*(?://[^\n]*\n\s*|/\*.*?\*/\s*)*+[{\[]", re.DOTALL)
 _CLOSING = re.compile(rb"[\s)\]},;]*\Z")
 _SEPARATORS = b" \t\r\n\v\f,;"
 
@@ -65,12 +65,14 @@ class Piece:
 @dataclass(frozen=True, slots=True)
 class Layout:
     """The members or elements of a literal in characters; a hole is the comma that ends it. `contents` are where they
-    start after their comments; `closes_anew` tells that one ends with a comment to the end of the line."""
+    start after their comments; `closes_anew` tells that one ends with a comment to the end of the line; `rest` bounds
+    the comments after the last separator."""
 
     starts: Offsets
     ends: Offsets
     contents: Offsets
     closes_anew: bool
+    rest: tuple[int, int]
 
 
 class Source:
@@ -85,11 +87,11 @@ class Source:
 
     def _read(self) -> tuple[Syntax, Syntax | None]:
         """The tree, and the literal of a text that is just one: `{}` and `{a}` are such, though a script would read a
-        block there, so a text that starts with a brace is read in parentheses if it can be."""
+        block there, so a text that starts with a bracket is read in parentheses if it can be."""
         root = parsed(self.data)
         bare = None if root.has_error else only_literal(root)
         may_be_block = root.has_error or only_statement(root) is not None
-        if bare is None and may_be_block and _BRACE.match(self.data):
+        if bare is None and may_be_block and _BRACKET_FIRST.match(self.text):
             inside = b"(" + self.data + b"\n)"
             wrapped = parsed(inside)
             bare = None if wrapped.has_error else only_literal(wrapped)
@@ -121,11 +123,11 @@ class Source:
 
     def layout(self, literal: Syntax) -> Layout:
         """One pass over the children of an object or array. A comment before a separator belongs to the member before
-        it, any other to the member that follows, the last ones to the last member."""
+        it, any other to the member that follows; after the last separator, to the literal itself."""
         starts: list[int] = []
         ends: list[int] = []
         contents: list[int] = []
-        waiting, last_comment, empty, to_line_end = -1, -1, True, False
+        waiting, last_comment, empty, to_line_end = -1, 0, True, False
         for kind, start, end in children(literal):
             if kind == COMMA:
                 if empty:  # a hole; an object has none
@@ -145,11 +147,9 @@ class Source:
                 contents.append(start)
                 ends.append(end)
                 empty, waiting = False, -1
-        if waiting >= 0 and ends:
-            ends[-1] = last_comment
-            to_line_end = True
         starts_, ends_, contents_ = (self.chars(np.array(found, np.int64)) for found in (starts, ends, contents))
-        return Layout(starts_, ends_, contents_, to_line_end)
+        rest = (self.char(waiting), self.char(last_comment)) if waiting >= 0 else (0, 0)
+        return Layout(starts_, ends_, contents_, to_line_end, rest)
 
     def keys(self, literal: Syntax) -> Iterator[str]:
         """What names each member of an object, as it is written: a key, or all of a spread."""
@@ -228,7 +228,7 @@ class Source:
         """Code without white space and separators around it; nothing where only closing brackets are left."""
         text = self.data[start:end]
         start += len(text) - len(text.lstrip(_SEPARATORS))
-        end -= len(text) - len(text.rstrip())
+        end -= len(text) - len(text.rstrip(b" \t\r\n\v\f,"))
         if start < end and not _CLOSING.match(self.data, start, end):
             yield Piece("code", start, start, end)
 

@@ -85,17 +85,19 @@ def fault(root: Syntax) -> tuple[int, str]:
         while inside and not (node_of(cursor).has_error or node_of(cursor).is_missing):
             inside = cursor.goto_next_sibling()
         if not inside:
-            unclosed = _unclosed(node)
-            return unclosed or (node.start_byte, "what begins here is no JavaScript")
+            return _unpaired(node) or (node.start_byte, "what begins here is no JavaScript")
 
 
-def _unclosed(fault: Syntax) -> tuple[int, str] | None:
-    """The innermost bracket that a stretch of faulty syntax opens and never closes."""
+def _unpaired(fault: Syntax) -> tuple[int, str] | None:
+    """The first bracket that a stretch of faulty syntax closes without having opened it, or else the last one that it
+    leaves open."""
     opened: list[int] = []
     for kind, start, _ in children(fault):
         if kind in OPENING:
             opened.append(start)
-        elif kind in CLOSER and opened:
+        elif kind in CLOSER:
+            if not opened:
+                return start, "a bracket that was never opened"
             opened.pop()
     return (opened[-1], "a bracket that is never closed") if opened else None
 

@@ -126,12 +126,15 @@ class JavascriptDocument(Document):
     def remark(self, opened: Node) -> str:
         if opened.kind == "program":
             return ""
+        stretches = [(opened.start, opened.content)]
         if opened.kind == "statement" or self._is_initialiser(opened):
-            around = self.text[opened.start : self._lead(opened)]
+            stretches = [(opened.start, self._lead(opened))]
         else:
-            after = self.text[self._values[opened.content][1] : opened.end]
-            around = self.text[opened.start : opened.content] + "\n" + after
-        comments = (match[1] for match in _REMARK.finditer(around) if match[1])
+            stretches.append((self._values[opened.content][1], opened.end))
+        if opened.kind != "statement":
+            stretches.append(self._layout(opened.content).rest)
+        found = (_REMARK.finditer(self.text[start:end]) for start, end in stretches)
+        comments = (match[1] for matches in found for match in matches if match[1])
         return "".join(f"{comment} " if comment.startswith("/*") else f"{comment}\n" for comment in comments)
 
     def quotes(self, leaf: Node) -> tuple[str, str]:
