@@ -10,8 +10,8 @@ error is.
 
 from __future__ import annotations
 
-import json
 import re
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -19,22 +19,20 @@ from tree_sitter import Node as Syntax
 
 from ..tree import Document, LeafText, Node, Offsets
 from .javascript_index import FORMAT, Layout, Piece, Source
+from .javascript_labels import ESCAPE, step_of
 
 _BOM = "\ufeff"
 _CONTAINERS = ("object", "array")
 _DIVIDED = ("program", "statement")
-_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _HIGH = r"\\u(?:[dD][89abAB][0-9a-fA-F]{2}|\{0*[dD][89abAB][0-9a-fA-F]{2}\})"
 _LOW = r"\\u(?:[dD][c-fC-F][0-9a-fA-F]{2}|\{0*[dD][c-fC-F][0-9a-fA-F]{2}\})"
-_ESCAPE = r"\\(?:u\{[0-9a-fA-F]*\}|u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|[0-3][0-7]{0,2}|[4-7][0-7]?|\r\n|[\s\S])"
-_UNIT = re.compile(rf"{_HIGH}{_LOW}|{_ESCAPE}|\r\n")
-_ESCAPED = re.compile(_ESCAPE)
-_ONE_LETTER = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "v": "\v"}
-_LINE_ENDS = ("\n", "\r", "\r\n", "\u2028", "\u2029")
+_UNIT = re.compile(rf"{_HIGH}{_LOW}|{ESCAPE}|\r\n")
 _REMARK = re.compile(
     r'"(?:[^"\\]|\\[\s\S])*"|\'(?:[^\'\\]|\\[\s\S])*\''
     r"|(\A#![^\n\r\u2028\u2029]*|//[^\n\r\u2028\u2029]*|<!--[^\n\r\u2028\u2029]*|/\*[\s\S]*?\*/)"
 )
+_STEP = re.compile(r'\.[A-Za-z_][A-Za-z0-9_]*|\[[0-9]+\]|\["(?:[^"\\]|\\.)*"\]')
+_STEP_START = re.compile(r"[.\[]")
 _ELIDED_STEPS = "/* … */ "
 
 
@@ -68,6 +66,7 @@ class JavascriptDocument(Document):
         self._values: dict[int, tuple[Syntax, int]] = {}
         self._layouts: dict[int, Layout] = {}
         self._steps: dict[int, list[str]] = {}
+        self._by_step: dict[int, dict[str, int]] = {}
         self._parts: dict[tuple[str, int], _Parts] = {}
         self._seen: dict[str, int] = {}
         self.root = self._file() if self._source.bare is None else self._bare(self._source.bare)
@@ -157,6 +156,7 @@ class JavascriptDocument(Document):
             return Node("program", start, end, None, 0, start, 0)
         within = [part for piece in pieces for part in piece.parts]
         self._seen |= dict.fromkeys({"$", *(piece.kind for piece in (*pieces, *within))}, 1)
+        self._seen |= dict.fromkeys(self._taken((*pieces, *within)), 1)
         parts = self._numbered(pieces)
         start, end = int(parts.starts[0]), int(parts.ends[-1])
         self._parts["program", start] = parts
@@ -176,6 +176,35 @@ class JavascriptDocument(Document):
         for kind in np.unique(kinds):
             numbers[kinds == kind] = np.arange(np.count_nonzero(kinds == kind))
         return _Parts(self._source.chars(starts), self._source.chars(ends), pieces, names, numbers)
+
+    def _taken(self, pieces: Iterable[Piece]) -> Iterator[str]:
+        """Names that are also paths into another initialiser, as in `a = {b: 1}; a.b = {}`."""
+        first = {piece.initialiser.name: piece.initialiser.node for piece in pieces if piece.initialiser is not None}
+        for name in first:
+            for match in _STEP_START.finditer(name):
+                node = first.get(name[: match.start()])
+                if node is not None and self._leads(self._value(node, 0, 0, None, 0), name[match.start() :]):
+                    yield name
+                    break
+
+    def _leads(self, node: Node, steps: str) -> bool:
+        """Whether a path of these steps leads from a literal to something in it."""
+        while node.n_children and (match := _STEP.match(steps)):
+            inside = self._ordinals(node)
+            if match[0] not in inside:
+                return False
+            steps = steps[match.end() :]
+            if not steps:
+                return True
+            node = self.child(node, inside[match[0]])
+        return False
+
+    def _ordinals(self, node: Node) -> dict[str, int]:
+        if node.content not in self._by_step:
+            array = node.kind == "array"
+            steps = [f"[{i}]" for i in range(node.n_children)] if array else self._member_steps(node.content)
+            self._by_step[node.content] = {step: ordinal for ordinal, step in enumerate(steps)}
+        return self._by_step[node.content]
 
     def _named(self, name: str) -> str:
         copy = self._seen[name] = self._seen.get(name, 0) + 1
@@ -239,57 +268,11 @@ class JavascriptDocument(Document):
         if content not in self._steps:
             seen: dict[str, int] = {}
             steps = self._steps[content] = []
-            for key in self._source.keys(self._values[content][0]):
-                label = label_of(key)
-                seen[label] = copy = seen.get(label, 0) + 1
-                step = f".{label}" if _IDENTIFIER.match(label) else f"[{_quoted(label)}]"
+            for step in map(step_of, self._source.keys(self._values[content][0])):
+                seen[step] = copy = seen.get(step, 0) + 1
                 steps.append(step if copy == 1 else f"{step}#{copy}")
         return self._steps[content]
 
 
 def _is_plain(template: Syntax) -> bool:
     return not any(child.type == "template_substitution" for child in template.named_children)
-
-
-def label_of(key: str) -> str:
-    """The name that a key as written stands for; what is no static key (a spread, a computed key) is its own label."""
-    if key[:1] in ("'", '"'):
-        return _ESCAPED.sub(_unescaped, key[1:-1])
-    if key[:1].isdigit() or (key[:1] == "." and key[1:2].isdigit()):
-        return _number_label(key)
-    return _ESCAPED.sub(_unescaped, key) if "\\" in key and not key.startswith(("[", "...")) else key
-
-
-def _unescaped(match: re.Match[str]) -> str:
-    escape = match[0][1:]
-    if escape in _LINE_ENDS:
-        return ""
-    if escape[0] in "01234567":
-        return chr(int(escape, 8))
-    if escape[0] in "ux" and len(escape) > 1:
-        code = int(escape[1:].strip("{}") or "0", 16)
-        return chr(code) if code <= 0x10FFFF else escape
-    return _ONE_LETTER.get(escape, escape)
-
-
-def _number_label(key: str) -> str:
-    """A number as JavaScript writes it as a property name, where that is simple; as it stands otherwise."""
-    digits = key.replace("_", "").removesuffix("n")
-    try:
-        return str(int(digits, 0 if digits[1:2].isalpha() else 10))
-    except ValueError:
-        pass
-    try:
-        number = float(digits)
-    except ValueError:
-        return key
-    plain = repr(number).removesuffix(".0")
-    return key if "e" in plain or "inf" in plain else plain
-
-
-def _quoted(label: str) -> str:
-    try:
-        label = label.encode("utf-16", "surrogatepass").decode("utf-16")
-    except UnicodeDecodeError:
-        return json.dumps(label)
-    return json.dumps(label, ensure_ascii=False)

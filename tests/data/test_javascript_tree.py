@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from noisy_javascript import STATIC, documents
 from treeagent.data.formats import format_of, parse
-from treeagent.data.formats.javascript_tree import label_of
+from treeagent.data.formats.javascript_labels import label_of
 from treeagent.data.tree import Document, Node
 from treeagent.errors import LimitError, ParseError
 
@@ -166,6 +166,12 @@ def test_a_long_function_opens_into_its_initialisers_and_the_code_between() -> N
 def test_equal_names_and_keys_are_numbered() -> None:
     found = outline("x = {a: 1, 'a': 2, \\u0061: 3}; x = [4]; code = [5]; f();")
     assert list(found) == ["$", "x", "x.a", "x.a#2", "x.a#3", "x#2", "x#2[0]", "code#2", "code#2[0]", "code[0]"]
+
+
+def test_a_name_that_is_a_path_into_another_initialiser_is_numbered() -> None:
+    assert list(outline("w = {dom: {a: 1}}; w.dom = [2]; w.dom.a = {}; w.x = {}; w['dom'] = [];"))[1:] == [
+        "w", "w.dom", "w.dom.a", "w.dom#2", "w.dom#2[0]", "w.dom.a#2", "w.x", "w['dom']",
+    ]  # fmt: skip
 
 
 def test_a_hole_is_an_element_and_keeps_the_places_of_the_others() -> None:
