@@ -90,11 +90,20 @@ class Document(ABC):
         around the node's first section, outside the frame of the nearest parent. Empty where the path says it all."""
         return "", ""
 
+    def remark(self, opened: Node) -> str:
+        """Comments of an opened node that stand in none of its children; shown once, before the delimiters of its
+        first section, whether it is the nearest parent or not."""
+        return ""
+
     def wrapper(self, parent: Node | None, opened: Sequence[Node], start: int, end: int) -> tuple[str, str]:
         """What stands around the slice `start:end`, which covers children of `parent` (None: the root itself): the
-        parent's frame, and around it what `opened` say of themselves, the nodes above the slice that no section
+        parent's frame, and around it what `opened` say of themselves, the nodes around the slice that no section
         showed before, outermost first. A format may compose the two otherwise."""
-        pairs = [self.introduction(node) for node in opened if node is not parent]
+        pairs = []
+        for node in opened:
+            pairs.append((self.remark(node), ""))
+            if node is not parent:
+                pairs.append(self.introduction(node))
         if parent is not None:
             pairs.append(self.frame(parent))
         return "".join(before for before, _ in pairs), "".join(after for _, after in reversed(pairs))

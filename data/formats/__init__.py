@@ -13,16 +13,23 @@ from ...errors import ConfigError, InputError, LimitError, ParseError
 from ..tree import Document
 from .html_bytes import decode_html
 from .html_tree import parse_html
+from .javascript_tree import parse_javascript
 from .json_tree import parse_json
 from .yaml_tree import parse_yaml
 
-FORMATS: dict[str, Callable[[str], Document]] = {"json": parse_json, "html": parse_html, "yaml": parse_yaml}
+FORMATS: dict[str, Callable[[str], Document]] = {
+    "json": parse_json,
+    "html": parse_html,
+    "yaml": parse_yaml,
+    "javascript": parse_javascript,
+}
 DECODERS: dict[str, Callable[[bytes], str]] = {"html": decode_html}  # for formats that declare an encoding
 MAX_CHARACTERS = 2**30  # offsets are kept as 32-bit integers
 SUFFIXES: dict[str, str] = {
     **dict.fromkeys((".json", ".geojson"), "json"),
     **dict.fromkeys((".html", ".htm", ".xhtml"), "html"),
     **dict.fromkeys((".yaml", ".yml"), "yaml"),
+    **dict.fromkeys((".js", ".mjs", ".cjs"), "javascript"),
 }
 
 
