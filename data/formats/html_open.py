@@ -251,5 +251,6 @@ class OpenElements:
             self.end_with(self.depths["body"][-1], *body)
         if html and self.depths["html"]:
             self.end_with(self.depths["html"][-1], *html)
-        self.end_to(1, at if body or html else whole)
+        self.end_to(max(1, self.depth("html") + 1), at)
+        self.end_to(1, whole)  # what follows the end of the body without an end of html belongs to html
         self._pop(whole, -1)

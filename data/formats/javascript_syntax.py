@@ -133,13 +133,13 @@ def is_named(kind: int) -> bool:
 
 def after(data: bytes, wanted: bytes, before: bytes) -> list[int]:
     """Positions of the `wanted` signs that stand, white space apart, after one of `before`, or after what may be a
-    comment to the end of the line."""
+    comment to the end of the line or white space beyond ASCII."""
     codes = np.frombuffer(data, np.uint8)
     solid = np.flatnonzero(codes > 32)
     found = np.flatnonzero(_is_in(codes[solid], wanted))
     found = found[found > 0]
     at, previous = solid[found], solid[found - 1]
-    right = _is_in(codes[previous], before)
+    right = _is_in(codes[previous], before) | (codes[previous] > 127)
     slashes = np.flatnonzero((codes[:-1] == ord("/")) & (codes[1:] == ord("/")))
     if slashes.size:
         lines = np.flatnonzero(codes == ord("\n"))

@@ -344,3 +344,10 @@ def test_a_file_is_read_in_the_encoding_it_declares(tmp_path: Path, data: bytes,
 
 def _readings(data: bytes) -> list[str]:
     return [data.decode(name, "replace") for name in ("euc-jp", "koi8-r", "cp932", "gb18030")]
+
+
+def test_what_follows_the_body_stays_inside_an_html_element_without_an_end_tag() -> None:
+    document = parse("<html><body><p>a</body><!-- after --></html&&", "html")
+    (html,) = document.children(document.root)
+    assert (html.start, html.end) == (0, len(document.text))
+    assert [(c.kind, c.end) for c in document.children(html)] == [("element", 23), ("comment", 37), ("loose", 45)]

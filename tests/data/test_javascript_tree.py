@@ -315,3 +315,9 @@ def test_nesting_without_end_is_read_or_refused_without_recursion(unit: str, clo
 def test_more_open_brackets_than_the_limit_are_refused_by_name() -> None:
     with pytest.raises(LimitError, match="1,000,000 brackets"):
         parse("[" * 1_000_001, "javascript")
+
+
+@pytest.mark.parametrize("text", ["{\ufeff, b: 2}", "{\u2003, b: 2}", "{a: 1,\ufeff, b: 2}"])
+def test_a_missing_member_is_refused_behind_any_white_space(text: str) -> None:
+    with pytest.raises(ParseError, match="expected a member"):
+        parse(text, "javascript")
