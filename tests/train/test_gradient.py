@@ -68,6 +68,9 @@ def test_two_processes_with_ragged_counts_give_the_plain_gradient(tiny_model: Pa
     assert_right(facts)
     assert any(a != b for a, b in facts["calls"]), "the ranks were meant to differ in their number of conversations"
     assert all(a == b for a, b in facts["rows"])
+    first, second = facts["sampled"]
+    assert first == second, "every rank takes part in every sampler call"
+    assert facts["exchanged"] == len(facts["errors"]), "gradients are exchanged once a step (they fit in one bucket)"
 
 
 @pytest.mark.slow

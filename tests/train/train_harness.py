@@ -5,6 +5,7 @@ several processes: `python -m torch.distributed.run --nproc-per-node 2 train_har
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import sys
@@ -176,15 +177,28 @@ def check_gradient(
     """Trains and compares every step's gradient, as it reaches the optimiser, with the plain one over all ranks'
     rollouts."""
     from accelerate.utils import gather_object
+    from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_hook
     from transformers import TrainerCallback
     from treeagent.train.trainer import ConversationTrainer
 
-    facts: dict[str, Any] = {"errors": [], "items": [], "tokens": [], "calls": [], "rows": [], "entropy": []}
+    facts: dict[str, Any] = {
+        "errors": [],
+        "items": [],
+        "tokens": [],
+        "calls": [],
+        "rows": [],
+        "sampled": 0,
+        "exchanged": 0,
+    }
 
     class Recording(ConversationTrainer):
         def roll_out(self, *args: Any, **kwargs: Any) -> list[Rollout]:
             self.seen = super().roll_out(*args, **kwargs)
             return self.seen
+
+        def sample(self, requests: Any) -> Any:
+            facts["sampled"] += 1
+            return super().sample(requests)
 
         def _generate_and_score_completions(self, inputs: Any) -> Any:
             batch = super()._generate_and_score_completions(inputs)
@@ -194,7 +208,16 @@ def check_gradient(
             assert not batch["advantages"][padding].any()
             return batch
 
+    @functools.wraps(allreduce_hook)  # torch reads a hook's annotations
+    def exchange(group: Any, bucket: Any) -> Any:
+        facts["exchanged"] += 1
+        return allreduce_hook(group, bucket)
+
     class Compare(TrainerCallback):
+        def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+            if trainer.accelerator.num_processes > 1:
+                trainer.model_wrapped.register_comm_hook(None, exchange)
+
         def on_pre_optimizer_step(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
             plain = trainer.accelerator.unwrap_model(kwargs["model"])
             got = {name: p.grad.clone() for name, p in plain.named_parameters() if p.requires_grad}
@@ -211,6 +234,7 @@ def check_gradient(
     trainer = build_trainer(model, out, Questions(), [example(i) for i in range(12)], **options)
     trainer.add_callback(Compare())
     trainer.train()
+    facts["sampled"] = gather_object([facts["sampled"]])
     facts["world"] = trainer.accelerator.num_processes
     facts["logs"] = [log for log in trainer.state.log_history if "grad_norm" in log or "loss" in log]
     return facts
