@@ -23,19 +23,22 @@ def in_step(
     *,
     most: Callable[[int], int] = int,
     batch_size: int = 0,
-    on_turn: Callable[[int, int], None] = lambda done, total: None,
+    on_turn: Callable[[int, int], None] = lambda turn, done: None,
 ) -> list[Made]:
     """Runs all rollouts to their end and returns what they made, in order.
 
     `most(n)` is the largest n over all ranks (the identity on one rank); `batch_size` bounds the requests of one
-    sampler call (0: no bound); `on_turn(done, total)` is told of progress before each turn.
+    sampler call (0: no bound); `on_turn(turn, done)` is told before each turn its number and how many rollouts have
+    ended.
     """
     made: dict[int, Made] = {}
     requests: dict[int, Request] = {}
     for index, rollout in enumerate(rollouts):
         _advance(index, rollout, None, requests, made)
+    turn = 0
     while busiest := most(len(requests)):
-        on_turn(len(made), len(rollouts))
+        turn += 1
+        on_turn(turn, len(made))
         asking = sorted(requests)
         size = batch_size or busiest
         for start in range(0, busiest, size):

@@ -114,7 +114,9 @@ class ConversationTrainer(GRPOTrainer):
                 self.sample,
                 most=self._most,
                 batch_size=self.batch_size,
-                on_turn=lambda done, total: self.progress.show(f"{what}: {done} of {total} rollouts done"),
+                on_turn=lambda turn, done: self.progress.show(
+                    f"{what}: call {turn} of each rollout, {done} of {len(examples)} done"
+                ),
             )
         finally:
             self._greedy = before
