@@ -31,6 +31,35 @@ READ: dict[str, dict[str, tuple[int, Callable[[int], str]]]] = {
         "backslashes": (200_000, lambda n: '"' + "\\\\" * (n // 2) + '"'),
         "white space": (500_000, lambda n: "[" + " " * n + "1]"),
     },
+    "html": {
+        "nested elements": (6_000, lambda n: "<div>" * n + "x" + "</div>" * n),
+        "unclosed elements": (6_000, lambda n: "<b><i>" * n + "x"),
+        "misnested elements": (2_000, lambda n: "<b><div>x</b>" * n),
+        "siblings": (20_000, lambda n: "<p>x</p>" * n),
+        "attributes": (20_000, lambda n: "<p " + " ".join(f"a{i}=1" for i in range(n)) + ">x</p>"),
+        "one text": (300_000, lambda n: "<p>" + "word " * (n // 5) + "</p>"),
+        "entities": (100_000, lambda n: "<p>" + "&amp;" * (n // 5)),
+        "unterminated": (100_000, lambda n: "<p><!-- " + "x" * n),
+        "NUL": (100_000, lambda n: "<p>" + "\x00" * n),
+    },
+    "yaml": {
+        "items": (20_000, lambda n: "- 1\n" * n),
+        "entries": (10_000, lambda n: "".join(f"k{i}: {i}\n" for i in range(n))),
+        "aliases": (
+            5_000,
+            lambda n: "a0: &a0 [x]\n" + "".join(f"a{i + 1}: &a{i + 1} [*a{i}, *a{i}]\n" for i in range(n)),
+        ),
+        "one string": (300_000, lambda n: 'a: "' + "word " * (n // 5) + '"\n'),
+        "comments": (20_000, lambda n: "# x\n" * n + "a: 1\n"),
+        "documents": (3_000, lambda n: "--- x\n" * n),
+    },
+    "javascript": {
+        "nested arrays": (5_000, lambda n: "x = " + "[" * n + "]" * n),
+        "elements": (20_000, lambda n: "x = [" + "1," * n + "]"),
+        "initialisers": (5_000, lambda n: "".join(f"const x{i} = [{i}];\n" for i in range(n))),
+        "one string": (300_000, lambda n: 'x = ["' + "word " * (n // 5) + '"]'),
+        "code": (5_000, lambda n: "f(1);\n" * n),
+    },
 }
 REFUSED: dict[str, dict[str, Callable[[int], str]]] = {
     "json": {
@@ -40,6 +69,17 @@ REFUSED: dict[str, dict[str, Callable[[int], str]]] = {
         "NUL": lambda n: '["' + "x" * n + '\x00"]',
         "closing brackets": lambda n: "[" + "]" * n,
         "missing commas": lambda n: "[" + "1 " * n + "]",
+    },
+    "yaml": {
+        "nested flow": lambda n: "[" * n + "]" * n,
+        "unterminated flow": lambda n: "[" + "a, " * n,
+        "unterminated string": lambda n: 'a: "' + "x" * n,
+        "NUL": lambda n: "a: " + "x" * n + "\x00",
+    },
+    "javascript": {
+        "unterminated arrays": lambda n: "x = " + "[" * (n // 10),
+        "unterminated string": lambda n: 'x = ["' + "x" * n,
+        "missing commas": lambda n: "x = [" + "1 " * (n // 10) + "]",
     },
 }
 
