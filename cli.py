@@ -61,7 +61,9 @@ class Parser(argparse.ArgumentParser):
 
 
 def entry() -> NoReturn:
-    """The console script. A stream that the shell closed is written to nowhere."""
+    """The console script. A stream that the shell closed is written to nowhere. Waiting threads of a model sleep: those
+    that spin starve one another as soon as anything else runs."""
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, Path(os.devnull).open("w"))  # noqa: SIM115

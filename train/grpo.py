@@ -92,7 +92,6 @@ def _quiet(config: TrainConfig) -> None:
         "TRANSFORMERS_VERBOSITY": "error",
         "TQDM_DISABLE": "1",
         "OMP_WAIT_POLICY": "PASSIVE",  # threads that spin while they wait starve one another on a shared machine
-        "DEEPSPEED_LOG_LEVEL": "error",
         "WANDB_PROJECT": "treeagent",
         "WANDB_DIR": str(Path(config.out)),
         "WANDB_SILENT": "true",
