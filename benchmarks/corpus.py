@@ -50,7 +50,7 @@ def examine(path: Path, format: str, tokenizer: Tokenizer, budgets: list[int]) -
     """Reads one file at every budget and checks each plan."""
     found = Finding(path)
     try:
-        text = read_text(str(path))
+        text = read_text(str(path), format)
         document = parse(text, format)
     except (ParseError, InputError) as error:
         found.refused = str(error).removeprefix(f"{path}: ")

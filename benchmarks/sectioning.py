@@ -13,6 +13,7 @@ import argparse
 import gc
 import itertools
 import json
+import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -92,7 +93,8 @@ def _html_cells(city: dict[str, Any]) -> str:
 
 def _yaml_entries(city: dict[str, Any]) -> str:
     lines = [f"{key}: {json.dumps(value, ensure_ascii=False)}" for key, value in city.items()]
-    return "\n  ".join(lines) + "\n"
+    text = "\n  ".join(lines) + "\n"
+    return re.sub(r"[\x7f-\x9f\ufeff]", lambda odd: f"\\u{ord(odd[0]):04x}", text)  # YAML has no room for these
 
 
 def _javascript_object(city: dict[str, Any]) -> str:

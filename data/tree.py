@@ -117,10 +117,13 @@ class Document(ABC):
         return [self.child(node, i) for i in range(node.n_children)]
 
     def path(self, node: Node) -> str:
-        """The structural path (paper, Eq. 12): the steps from the root to the node, joined."""
-        steps = []
-        walk: Node | None = node
-        while walk is not None:
-            steps.append(self.step(walk))
-            walk = walk.parent
+        """The structural path (paper, Eq. 12): the steps from where it starts to the node, joined."""
+        steps = [self.step(node)]
+        while not self.starts_path(node) and node.parent is not None:
+            node = node.parent
+            steps.append(self.step(node))
         return "".join(reversed(steps))
+
+    def starts_path(self, node: Node) -> bool:
+        """Whether the node's path begins with its own step: the root's does, and what a format knows by name."""
+        return node.parent is None

@@ -125,7 +125,7 @@ class ShortPaths:
         """The path, or its beginning, `…`, and its end."""
         head, whole = self._head(node)
         if whole and cell_len(head) <= self._width:
-            return head
+            return head or visible(self._document.path(node))
         tail = (self._width - 1) * 2 // 3
         return f"{_cut(head, self._width - 1 - tail)}…{_cut(self._tail(node, tail), -tail)}"
 
@@ -138,6 +138,8 @@ class ShortPaths:
             walk = walk.parent
         head, whole = ("", True) if walk is None else self._heads[id(walk)]
         for below in reversed(way):
+            if self._document.starts_path(below):
+                head, whole = "", True
             whole = whole and len(head) <= self._width
             head = head + visible(self._document.step(below)) if whole else head
             self._heads[id(below)] = head, whole
@@ -150,7 +152,7 @@ class ShortPaths:
         while walk is not None and length <= width:
             steps.append(visible(self._document.step(walk)))
             length += len(steps[-1])
-            walk = walk.parent
+            walk = None if self._document.starts_path(walk) else walk.parent
         return "".join(reversed(steps))
 
 

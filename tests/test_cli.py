@@ -7,6 +7,7 @@ import json
 import os
 import resource
 import shlex
+import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -15,6 +16,8 @@ from typing import IO
 
 import pytest
 from treeagent.cli import VERBS, main
+from treeagent.data.formats import format_of, parse
+from treeagent.data.tree import Document, Node
 from treeagent.infer import plan_sections
 from treeagent.infer.show import ShortPaths
 from treeagent.terminal import console, visible
@@ -143,6 +146,39 @@ def test_standard_input_is_read_as_json(document: Path) -> None:
         piped = run("sections", "-", "--budget", "64", "--json", stdin=stdin)
     assert piped.returncode == 0
     assert piped.stdout == from_file.stdout
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "path"),
+    [
+        ("page.html", "<html><body><ul><li>one<li>two</ul></body></html>", "/html/body/ul/li[1]"),
+        ("spec.yaml", "paths:\n  /users:\n    get: {summary: List}\n", '$.paths["/users"].get'),
+        ("config.mjs", "export const rules = { a: [1, 2] };\n", "rules"),
+        ("data.json", '{"a": [1, 2]}', "$"),
+    ],
+)
+def test_every_format_is_known_by_its_suffix_and_by_name(
+    name: str, text: str, path: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / name
+    file.write_text(text)
+    document = parse(text, format_of(name))
+    assert path in {document.path(node) for node in every_node(document)}
+    assert main(["sections", str(file), "--json"]) == 0
+    by_suffix = capsys.readouterr().out
+    shutil.copy(file, tmp_path / "unnamed")
+    assert main(["sections", str(tmp_path / "unnamed"), "--format", document.format, "--json"]) == 0
+    assert capsys.readouterr().out == by_suffix
+    assert main(["sections", str(file)]) == 0
+    shown = capsys.readouterr().out.splitlines()[1].split()[1]
+    assert shown == json.loads(by_suffix.splitlines()[0])["path"]
+
+
+def every_node(document: Document) -> list[Node]:
+    found = [document.root]
+    for node in found:
+        found.extend(document.children(node))
+    return found
 
 
 def test_a_reader_that_goes_away_ends_the_command_quietly(document: Path) -> None:

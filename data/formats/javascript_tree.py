@@ -94,15 +94,11 @@ class JavascriptDocument(Document):
             return parts.names.get(node.ordinal, numbered if parent is self.root else f".{numbered}")
         return f"[{node.ordinal}]" if parent.kind == "array" else self._member_steps(parent.content)[node.ordinal]
 
-    def path(self, node: Node) -> str:
-        """The steps from the initialiser that the node belongs to, or from the root of a text that is just one."""
-        steps = [self.step(node)]
-        while node.parent is not None and node.parent is not self.root and not self._is_initialiser(node):
-            node = node.parent
-            steps.append(self.step(node))
-        if node.parent is not None and self.root.kind != "program":
-            steps.append("$")
-        return "".join(reversed(steps))
+    def starts_path(self, node: Node) -> bool:
+        """The root of a text that is just one literal; in a file, every statement and every initialiser."""
+        if node.parent is None or self.root.kind != "program":
+            return node.parent is None
+        return node.parent is self.root or self._is_initialiser(node)
 
     def leaf_text(self, node: Node) -> LeafText:
         start, end = node.content + 1, self._values[node.content][1] - 1
