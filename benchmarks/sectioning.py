@@ -10,6 +10,7 @@ add_special_tokens=False)`, over the same text: minimum of the repeats for each.
 from __future__ import annotations
 
 import argparse
+import ctypes
 import gc
 import itertools
 import json
@@ -161,6 +162,7 @@ def _seconds(work: Callable[[], Any]) -> float:
 def _peak(text: str, tokenizer: Tokenizer, format: str) -> float:
     """By how much the process's memory grows at most while it works, in MB (Linux)."""
     gc.collect()
+    ctypes.CDLL(None).malloc_trim(0)  # gives back what earlier runs freed, so that it has to be taken again
     Path("/proc/self/clear_refs").write_text("5")  # forgets the peak so far
     before = _status("VmRSS")
     _whole(text, tokenizer, format)
