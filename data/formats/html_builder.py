@@ -86,11 +86,11 @@ class Builder(OpenElements):
     def _start_tag(self, name: str, at: int, end: int) -> int:
         """Reads on from where this returns."""
         tag = self._tag(name)
+        if self.page_ends:
+            self.go_on()
         if len(self.foreign) > 1 and self.tags[-1].space != "html" and self._foreign_start(tag, at, end):
             return end
         made = None if self.in_body else before_body(self, tag, at)
-        if self.page_ends:
-            self.solid(at)
         if made is None:
             made = tag.start is None or START_RULES[tag.start](self, tag, at)
         if not made:
@@ -152,6 +152,8 @@ class Builder(OpenElements):
 
     def _end_tag(self, name: str, at: int, end: int) -> None:
         tag = self._tag(name)
+        if self.page_ends and (tag.end != "page" or self._foreign_depth(tag) >= max(self.foreign[-1], 0)):
+            self.go_on()
         if len(self.foreign) > 1 and self.tags[-1].space != "html" and self._foreign_end(tag, at, end):
             return
         if self.tags[-1] is tag and tag.end in ("other", "in_scope", "formatting", "paragraph"):
@@ -205,10 +207,13 @@ class Builder(OpenElements):
 
     def _foreign_end(self, tag: Tag, at: int, end: int) -> bool:
         """True where the tag ends a foreign element."""
-        depth = max(self.depth(f"svg:{tag.name}"), self.depth(f"math:{tag.name}"))
+        depth = self._foreign_depth(tag)
         if depth >= self.foreign[-1]:
             self.end_with(depth, at, end)
             return True
         if tag.name in ("p", "br"):
             self.end_to(self.foreign[-1], at)
         return False
+
+    def _foreign_depth(self, tag: Tag) -> int:
+        return max(self.depth(f"svg:{tag.name}"), self.depth(f"math:{tag.name}"))

@@ -79,10 +79,15 @@ class OpenElements:
             self.close_head(at)
             self.in_body = True
         if self.page_ends:
-            self.page_ends.clear()
-            for leaf in self._after_page:
-                self.parents[leaf], self.places[leaf] = self._nodes[-1], NOWHERE
-            self._after_page.clear()
+            self.go_on()
+
+    def go_on(self) -> None:
+        """The end tags of body and html were not the end: what was taken to stand after them belongs to the innermost
+        open element."""
+        self.page_ends.clear()
+        for leaf in self._after_page:
+            self.parents[leaf], self.places[leaf] = self._nodes[-1], self.place()
+        self._after_page.clear()
 
     def flush(self) -> None:
         """Ends the run of character data."""
@@ -96,6 +101,8 @@ class OpenElements:
         """A comment, doctype or cut-off tag as a child of the innermost open element; of `html` or the page after
         their end tags."""
         self.flush()
+        if self.page_ends and self.tags[-1].space != "html":
+            self.go_on()
         if not self.page_ends:
             self._leaf(kind, start, end, self._nodes[-1], self.place(False))
             return

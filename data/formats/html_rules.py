@@ -149,7 +149,7 @@ def _start_ruby(page: OpenElements, tag: Tag, at: int) -> bool:
 
 
 def _end_page(page: OpenElements, tag: Tag, at: int, end: int) -> None:
-    if page.in_body:
+    if page.in_body and "html" not in page.page_ends:
         page.page_ends.setdefault(tag.name, (at, end))
 
 

@@ -174,6 +174,8 @@ SOUPS = {
     "math": ("<math><mi>x</mi></math>", ["<mi>x</mi>"], "mi"),
     "template": ("<template><tr><td>1</template>", ["<tr><td>1"], "tr"),
     "after the end": ("<html><body>x</body></html>y<p>z", ["<body>x</body></html>y<p>z"], "body"),
+    "on after the end": ("<body><div>x</body><!--c--></div>y", ["<div>x</body><!--c--></div>"], "div"),
+    "svg after the end": ("<svg></body><!--c--><g>x</g></svg>y", ["<svg></body><!--c--><g>x</g></svg>"], "svg"),
     "colon": ("<o:p>x</o:p>", ["<o:p>x</o:p>"], "*[name()='o:p']"),
     "nested tables": (
         "<table><tr><td><table><tr><td>1</table>2</table>",
@@ -226,6 +228,36 @@ def _tail(path: str, steps: int) -> str:
 )
 def test_every_readable_character_is_in_a_leaf(text: str, expected: list[str]) -> None:
     assert [source for _, source in leaves(text)] == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<body><div></body><!--a--></div>",
+        "<body><div></body><!--a--></div>x",
+        "<div><svg></body><!--a--></svg>x",
+        "<svg></body><!--a--><g>x",
+        "<svg></body></svg><!--a-->",
+        "<body><svg></body></svg><!--a-->",
+        "<body><svg></body><html>x</html><!--a--></svg>y",
+        "<html><body><div></body></html><!--a--></div><!--b--></html>",
+        "<p></body></html><!--a--></p></body><!--b-->",
+        "<b></body><!--a--></b></p>x<!--b-->",
+        "<html><body>x</html></body>",
+        "<body>x</html><!--a--></body>",
+        "<p>x</html><!--a--></body><!--b-->",
+        "<html><body><div>x</html><!--a--></body>y</div>",
+    ],
+)
+def test_what_goes_on_after_the_end_tag_of_the_body_lies_in_order(text: str) -> None:
+    document = parse(text, "html")
+    nodes = list(walk(document))
+    assert len({document.path(node) for node in nodes}) == len(nodes)
+    for node in nodes:
+        edges = [node.content, *(edge for c in document.children(node) for edge in (c.start, c.end)), node.end]
+        assert edges == sorted(edges)
+    found = [slice_of(document, node) for node in nodes]
+    assert all(comment in found for comment in re.findall("<!--.*?-->", text))
 
 
 def test_blank_text_nodes_count_in_positions() -> None:
