@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
+from itertools import count
 
 import numpy as np
 import tree_sitter_javascript
@@ -36,21 +38,32 @@ OPENING = frozenset(LANGUAGE.id_for_node_kind(sign, False) for sign in ("{", "["
 CLOSER = frozenset(LANGUAGE.id_for_node_kind(sign, False) for sign in "}])")
 BRACKETS = OPENING | CLOSER
 
+STEP_BYTES = 4  # one step of the parser is allowed for so many bytes; a right text takes nine and more
+_CHUNK = 1 << 20
 _STACK = threading.Lock()
 
 
 def parsed(data: bytes) -> Syntax:
-    """The tree of `data`, made on a stack that is deep enough for the brackets in it."""
+    """The tree of `data`, made on a stack that is deep enough for the brackets in it. The parser's way of making sense
+    of errors may not end, so its steps are counted: a text without errors takes less than half of those allowed."""
     opens = sum(data.count(bracket) for bracket in (b"(", b"[", b"{"))
     if opens > MAX_DEPTH and _deepest(data) > MAX_DEPTH:
         raise LimitError(f"more than {MAX_DEPTH:,} brackets are open at once")
     found: list[Syntax] = []
 
+    steps = count(1)
+    most = 1_000 + len(data) // STEP_BYTES
+
     def parse() -> None:
-        tree = Parser(LANGUAGE).parse(data)
-        found.append(tree.root_node)
+        with suppress(ValueError):  # stopped
+            tree = Parser(LANGUAGE).parse(
+                lambda at, _: data[at : at + _CHUNK], progress_callback=lambda *_: next(steps) > most
+            )
+            found.append(tree.root_node)
 
     _on_stack(parse, (16 << 20) + 512 * min(opens, 4 * MAX_DEPTH))
+    if not found:
+        raise LimitError(f"not valid javascript: errors that more than {most:,} steps make no sense of")
     return found[0]
 
 

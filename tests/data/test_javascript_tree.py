@@ -11,7 +11,7 @@ from noisy_javascript import STATIC, documents
 from treeagent.data.formats import format_of, parse
 from treeagent.data.formats.javascript_labels import label_of
 from treeagent.data.tree import Document, Node
-from treeagent.errors import LimitError, ParseError
+from treeagent.errors import InputError, LimitError, ParseError
 
 
 def read(text: str) -> Any:
@@ -321,3 +321,9 @@ def test_more_open_brackets_than_the_limit_are_refused_by_name() -> None:
 def test_a_missing_member_is_refused_behind_any_white_space(text: str) -> None:
     with pytest.raises(ParseError, match="expected a member"):
         parse(text, "javascript")
+
+
+@pytest.mark.parametrize("times", [1, 40])
+def test_errors_that_the_parser_never_makes_sense_of_end_in_a_limit(times: int) -> None:
+    with pytest.raises(InputError):
+        parse("p(},v>g(>{</</(>{</</(>{</</>;}" * times, "javascript")
