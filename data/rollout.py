@@ -54,7 +54,8 @@ class Example:
 class Request:
     """One model call an agent asks for. `section` is the 0-based section read, `pass_id` k for the k-th rereading.
     `think_tokens > 0` asks for two-stage generation with a forced `</think>`; `enable_thinking=None` passes no
-    flag."""
+    flag. `limit` is the most tokens that prompt, thinking and reply may hold together (paper, C.3); None leaves it to
+    the engine."""
 
     kind: Kind
     messages: tuple[Message, ...]
@@ -63,12 +64,17 @@ class Request:
     enable_thinking: bool | None = None
     section: int | None = None
     pass_id: int = 0
+    limit: int | None = None
 
 
 @dataclass(frozen=True)
 class Reply:
-    """What the model said. Agents need only `text` and `finish`; token ids and logprobs are those the engine saw.
-    `forced_close`: the engine had to insert `</think>`; `n_requests`: how often the model was asked for this reply."""
+    """What the model said. Agents need only `text` and `finish`; token ids and logprobs are those the engine saw, empty
+    and None where it does not tell.
+
+    `forced_close`: the engine had to insert `</think>`; `inserted`: where in `completion_ids` it did, start and end (the
+    model did not generate these). `n_requests`: how often the model was asked for this reply; `prompt_tokens` and
+    `completion_tokens`: what these requests took in and gave out, summed."""
 
     text: str
     finish: Finish = "stop"
@@ -78,6 +84,9 @@ class Reply:
     completion_ids: tuple[int, ...] = ()
     logprobs: tuple[float, ...] | None = None
     error: str = ""
+    inserted: tuple[int, int] = (0, 0)
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
 
 
 @dataclass(frozen=True)

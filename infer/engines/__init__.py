@@ -1,21 +1,27 @@
 """Engines turn requests into replies. The seam where tests put a script and a cluster puts its servers.
 
-An engine answers all requests of a call, in order, and never raises for one of them: what could not be had comes back
-as a `Reply` with `finish="error"`, and a request beyond the limit, which it does not send, as `finish="overflow"`.
+An engine never raises for a single request: what could not be had comes back as a `Reply` with `finish="error"`, and a
+request beyond a limit, which it does not send, as `finish="overflow"`. A fault that concerns all requests (a wrong
+key, no such model) is raised as ModelError. There are two sorts: `Batched` answers what has been submitted when it is
+told to, in the caller's thread; `Background` answers each request as soon as a slot is free.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Coroutine, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Annotated, Protocol
+from typing import Annotated, Any
 
 from annotated_types import Ge, Gt, Le
 
 from ...config import option
 from ...data.rollout import Reply, Request
 
-__all__ = ["Engine", "Sampling"]
+__all__ = ["Background", "Batched", "Engine", "Sampling"]
 
 
 @dataclass(frozen=True)
@@ -30,9 +36,88 @@ class Sampling:
     seed: int = option(42, "makes sampled replies repeatable")
 
 
-class Engine(Protocol):
+class Engine(ABC):
     """Something that can run a model."""
 
+    @abstractmethod
+    def submit(self, request: Request, sampling: Sampling) -> Future[Reply]:
+        """Takes a request and returns at once."""
+
+    def flush(self) -> None:
+        """Nothing more will be submitted before a reply: whoever answers in batches does it now."""
+
+    def close(self) -> None:
+        """Gives back what the engine holds (threads, connections, a model). It cannot be used afterwards."""
+
     def generate(self, requests: Sequence[Request], sampling: Sampling) -> list[Reply]:
-        """One reply for each request, in the same order. How many are answered at once is the engine's own matter."""
-        ...
+        """One reply for each request, in the same order."""
+        futures = [self.submit(request, sampling) for request in requests]
+        self.flush()
+        return [future.result() for future in futures]
+
+
+class Batched(Engine):
+    """An engine that answers many requests in one call, in the thread that flushes."""
+
+    def __init__(self) -> None:
+        self._waiting: list[tuple[Request, Sampling, Future[Reply]]] = []
+
+    @abstractmethod
+    def generate(self, requests: Sequence[Request], sampling: Sampling) -> list[Reply]:
+        """One reply for each request, in the same order."""
+
+    def submit(self, request: Request, sampling: Sampling) -> Future[Reply]:
+        """Keeps the request for the next `flush`."""
+        future: Future[Reply] = Future()
+        self._waiting.append((request, sampling, future))
+        return future
+
+    def flush(self) -> None:
+        """Answers all that was submitted, together where the sampling is the same."""
+        while self._waiting:
+            sampling = self._waiting[0][1]
+            batch = [(request, future) for request, other, future in self._waiting if other == sampling]
+            self._waiting = [job for job in self._waiting if job[1] != sampling]
+            replies = self.generate([request for request, _ in batch], sampling)
+            for (_, future), reply in zip(batch, replies, strict=True):
+                future.set_result(reply)
+
+
+class Background(Engine):
+    """An engine whose requests run as coroutines on an event loop of its own, in a thread of its own."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name=type(self).__name__, daemon=True)
+        self._thread.start()
+
+    @abstractmethod
+    async def answer(self, request: Request, sampling: Sampling) -> Reply:
+        """The reply to one request; waits for a slot."""
+
+    def submit(self, request: Request, sampling: Sampling) -> Future[Reply]:
+        """Starts `answer` on the engine's loop."""
+        return self.run(self.answer(request, sampling))
+
+    def run(self, work: Coroutine[Any, Any, Any]) -> Future[Any]:
+        """Anything else that must happen on the engine's loop."""
+        return asyncio.run_coroutine_threadsafe(work, self._loop)
+
+    async def shut(self) -> None:
+        """What a subclass has to close on the loop."""
+
+    def close(self) -> None:
+        """Cancels what is under way, then ends the loop and its thread."""
+        if self._loop.is_closed():
+            return
+        self.run(self._shut()).result()
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    async def _shut(self) -> None:
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in others:
+            task.cancel()
+        await asyncio.gather(*others, return_exceptions=True)
+        await self.shut()

@@ -6,15 +6,16 @@ from collections.abc import Callable, Iterator, Sequence
 
 from ...data.rollout import Reply, Request
 from ...errors import ModelError
-from . import Sampling
+from . import Batched, Sampling
 
 Script = Callable[[Request], str | Reply] | Sequence[str | Reply]
 
 
-class Scripted:
+class Scripted(Batched):
     """Replies by a list, used up in order, or by a function of the request. `seen` holds every request it was given."""
 
     def __init__(self, script: Script) -> None:
+        super().__init__()
         self.seen: list[Request] = []
         self._reply = script if callable(script) else _reader(iter(script))
 
