@@ -1,4 +1,4 @@
-"""Requests as token ids and token ids as replies, for whoever runs a local model: the engine, and the trainer.
+"""Requests as token ids and token ids as replies, for whoever runs a model on ids: local engines, and the trainer.
 
 Text exists only on the agent's side. Ids are recorded as the model saw them; nothing is decoded and encoded again. The
 limit on new tokens is each request's own: in a batch that runs up to the largest, what a shorter request did not ask
@@ -11,16 +11,12 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 from ...data.rollout import Reply, Request
-from ...errors import ModelError
+from . import thinking
+from .thinking import Opening
 
 
 def prompt_ids(tokenizer: Any, request: Request) -> list[int]:
-    """The prompt by the model's chat template. Raises ModelError for a request with `think_tokens`, which needs two
-    stages of generation."""
-    if request.think_tokens:
-        raise ModelError(
-            f"a {request.kind} call asks for {request.think_tokens} thinking tokens, which local models cannot give yet"
-        )
+    """The prompt by the model's chat template."""
     flags = {} if request.enable_thinking is None else {"enable_thinking": request.enable_thinking}
     messages = [dict(message) for message in request.messages]
     return tokenizer.apply_chat_template(
@@ -28,14 +24,20 @@ def prompt_ids(tokenizer: Any, request: Request) -> list[int]:
     )
 
 
-def overflow(request: Request, prompt: Sequence[int], limit: int | None) -> Reply | None:
-    """The reply to a request that is not sent, because prompt, thinking and reply together exceed `limit` tokens; None
-    if they fit."""
+def overflow(request: Request, prompt: Sequence[int] | int, limit: int | None = None) -> Reply | None:
+    """The reply to a request that is not sent, because prompt (its ids or their number), thinking and reply together
+    exceed the request's own limit or the engine's `limit` tokens (None: there is none); None if they fit.
+
+    The engine's limit must also hold the closing of the thinking, which counts as a token a character, at the most.
+    """
+    length = prompt if isinstance(prompt, int) else len(prompt)
     asked = request.think_tokens + request.max_tokens
-    if limit is None or len(prompt) + asked <= limit:
-        return None
-    error = f"{len(prompt)} prompt + {asked} new tokens, over the limit of {limit}"
-    return Reply("", "overflow", n_requests=0, error=error)
+    closing = len(thinking.INSERTED) if request.think_tokens else 0
+    for most, new in ((request.limit, asked), (limit, asked + closing)):
+        if most is not None and length + new > most:
+            error = f"{length} prompt + {new} new tokens, over the limit of {most}"
+            return Reply("", "overflow", n_requests=0, error=error)
+    return None
 
 
 def reply(
@@ -53,9 +55,39 @@ def reply(
     end = next((i for i, token in enumerate(row) if token in ends), None)
     completion = tuple(row if end is None else row[: end + 1])
     return Reply(
-        tokenizer.decode(list(completion), skip_special_tokens=True),
+        thinking.decode(tokenizer, completion),
         "length" if end is None else "stop",
         prompt_ids=tuple(prompt),
         completion_ids=completion,
         logprobs=None if logprobs is None else tuple(logprobs[: len(completion)]),
+        prompt_tokens=len(prompt),
+        completion_tokens=len(completion),
+    )
+
+
+def two_stage_reply(
+    tokenizer: Any,
+    prompt: Sequence[int],
+    opening: Opening,
+    generated: Sequence[int],
+    logprobs: Sequence[float] | None,
+    *,
+    max_tokens: int,
+    ends: Collection[int],
+) -> Reply:
+    """What the model said in two requests: `generated` and `logprobs` are the second's, which went on from prompt and
+    opening. Both requests count in the usage; logprobs are None unless both have them."""
+    second = reply(tokenizer, (*prompt, *opening.ids), generated, logprobs, max_tokens=max_tokens, ends=ends)
+    both = opening.logprobs is not None and second.logprobs is not None
+    return Reply(
+        thinking.joined_ids(tokenizer, opening.ids, second.completion_ids),
+        second.finish,
+        opening.forced_close,
+        n_requests=2,
+        prompt_ids=tuple(prompt),
+        completion_ids=(*opening.ids, *second.completion_ids),
+        logprobs=(*(opening.logprobs or ()), *(second.logprobs or ())) if both else None,
+        inserted=opening.inserted,
+        prompt_tokens=len(prompt) + second.prompt_tokens,
+        completion_tokens=opening.generated + second.completion_tokens,
     )
