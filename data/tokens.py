@@ -46,6 +46,10 @@ class Tokenizer:
         self._tiktoken = backend if isinstance(backend, tiktoken.Encoding) else None
         self._backend: Any = backend
 
+    def __reduce__(self) -> tuple[type[Tokenizer], tuple[Any, str, Engine]]:
+        """What is derived is derived again where it is unpickled."""
+        return Tokenizer, (self._backend, self.name, self._engine)
+
     @cached_property
     def fingerprint(self) -> str:
         if self._hf is not None:

@@ -1,73 +1,69 @@
 """An example, an observer and an agent make a rollout: what evaluation and training share.
 
-`Environment.rollout` is a generator like an agent's: it yields `Request`s, is sent `Reply`s, and returns the recorded
-`Rollout`. It knows no engine and no reward. A reply that could not be had (`error`, `overflow`) ends the rollout with
-the answer "", whatever the agent: it is never dropped and scores 0. People with their own loop use `reset` and `step`
-instead.
+`MemoryEnv.rollout` is a generator like an agent's: it yields `Request`s, is sent `Reply`s, and returns the recorded
+`Rollout`; any number may be under way at once. It knows no engine. A reply that could not be had (`error`,
+`overflow`) ends the rollout with the answer "", whatever the agent: it is never dropped and scores 0. People with a
+trainer of their own walk through one rollout with `reset` and `step`, over the same code.
 """
 
 from __future__ import annotations
 
-import hashlib
-from collections import OrderedDict
-from collections.abc import Generator, Mapping
-from typing import TypeAlias
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import replace
+from typing import Any, TypeAlias
 
-from ..data.formats import parse
 from ..data.rollout import Call, Example, Outcome, Reply, Request, Rollout
 from ..data.tokens import Tokenizer
-from ..data.tree import Document
+from ..rewards.score import score_answer
 from . import observe
 from .agents import Agent
+from .documents import Documents
 
 Episode: TypeAlias = Generator[Request, Reply, Rollout]
+Observation: TypeAlias = Request
+"""What a policy sees at one step: `messages`, and the most tokens it may write (`max_tokens`)."""
+Reward: TypeAlias = Callable[[Rollout, Example], float]
 
 _NO_FLAGS: Mapping[str, bool] = {"valid_interaction": False, "memory_complete": False}
 
 
-class Documents:
-    """The documents read last, parsed once each. A document remembers its sections, so these too are worked out once
-    for all agents and observers that share this object."""
+class MemoryEnv:
+    """One agent reading through one kind of observer.
 
-    def __init__(self, capacity: int = 16) -> None:
-        self.capacity = max(capacity, 1)
-        self._kept: OrderedDict[tuple[str, bytes], Document] = OrderedDict()
-
-    def get(self, text: str, format: str) -> Document:
-        """The parsed document. Raises ParseError if the text is not of this format."""
-        key = (format, hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest())
-        if key not in self._kept:
-            self._kept[key] = parse(text, format)
-        self._kept.move_to_end(key)
-        while len(self._kept) > self.capacity:
-            self._kept.popitem(last=False)
-        return self._kept[key]
-
-
-class Environment:
-    """One agent reading through one kind of observer. `rollout` keeps no state here, so that one environment serves any
-    number of rollouts at once; `reset` and `step` drive a single one."""
+    `kind` is one of `observe.KINDS`; `budget` is C in tokens; `documents` may be shared between environments of the
+    same tokenizer and budget. `reward` rates an ended rollout, by default with the paper's score, 0 to 1. With
+    `prompts=False` calls are recorded without prompts and token ids, for those who need the outcome alone.
+    """
 
     def __init__(
-        self, agent: Agent, kind: str, tokenizer: Tokenizer, budget: int = 5000, documents: Documents | None = None
+        self,
+        agent: Agent,
+        kind: str,
+        tokenizer: Tokenizer,
+        budget: int = 5000,
+        documents: Documents | None = None,
+        *,
+        reward: Reward | None = None,
+        prompts: bool = True,
     ) -> None:
-        """`kind` is one of `observe.KINDS`; `budget` is C in tokens; `documents` may be shared between environments."""
-        self.agent, self.kind, self.tokenizer, self.budget = agent, kind, tokenizer, budget
-        self.documents = documents if documents is not None else Documents()
+        self.agent, self.kind, self.tokenizer = agent, observe.check(kind), tokenizer
+        self.documents = documents if documents is not None else Documents(tokenizer, budget)
+        self.reward: Reward = reward or self.score
+        self._prompts = prompts
+        self._example: Example | None = None
         self._episode: Episode | None = None
-        self._result: Rollout | None = None
 
     def rollout(self, example: Example) -> Episode:
         """Yields the agent's requests, is sent the replies, returns the rollout with every call recorded."""
-        document = self.documents.get(example.context, example.format)
-        observer = observe.build(self.kind, document, tokenizer=self.tokenizer, budget=self.budget)
+        cut = self.documents.readings(example.context, example.format).result()
+        observer = observe.over(self.kind, cut, self.tokenizer)
         run, calls, failure = self.agent.rollout(example.question, observer), [], ""
         outcome = Outcome("", "", None, _NO_FLAGS)
         try:
             request = next(run)
             while not failure:
                 reply = yield request
-                calls.append(Call(request, reply))
+                calls.append(self._record(request, reply))
                 if reply.finish in ("error", "overflow"):
                     failure, outcome = reply.finish, Outcome("", "", request.section, _NO_FLAGS)
                 else:
@@ -78,30 +74,36 @@ class Environment:
             run.close()
         return Rollout(example.key, tuple(calls), outcome, observer.n, failure, _notes(observer))
 
-    def reset(self, example: Example) -> Request:
-        """Starts over with an example: the first request. Every agent makes at least one."""
+    def reset(self, example: Example) -> Observation:
+        """Starts over with an example: the first observation. Every agent makes at least one call."""
         if self._episode is not None:
             self._episode.close()
-        self._episode, self._result = self.rollout(example), None
+        self._example, self._episode = example, self.rollout(example)
         return next(self._episode)
 
-    def step(self, reply: Reply | str) -> Request | None:
-        """Answers the last request (a plain string is a reply that ended by itself): the next request, or None at the
-        end."""
-        if self._episode is None:
+    def step(self, text: str | Reply) -> tuple[Observation | None, float, bool, dict[str, Any]]:
+        """Answers the last observation: `(next observation, reward, done, info)`.
+
+        A string is a reply that ended by itself. At the end the observation is None, the reward that of the rollout
+        (0 before), and `info` holds the `rollout`.
+        """
+        if self._episode is None or self._example is None:
             raise RuntimeError("no rollout is under way: call reset first")
         try:
-            return self._episode.send(Reply(reply) if isinstance(reply, str) else reply)
+            observation = self._episode.send(Reply(text) if isinstance(text, str) else text)
         except StopIteration as stop:
-            self._episode, self._result = None, stop.value
-            return None
+            self._episode = None
+            return None, self.reward(stop.value, self._example), True, {"rollout": stop.value}
+        return observation, 0.0, False, {}
 
-    @property
-    def result(self) -> Rollout:
-        """The rollout that `step` ended."""
-        if self._result is None:
-            raise RuntimeError("the rollout has not ended")
-        return self._result
+    def score(self, rollout: Rollout, example: Example) -> float:
+        """The paper's score of a rollout's answer, 0 to 1."""
+        return score_answer(rollout.outcome.answer_text, self.agent.answer_format, example.reference).score
+
+    def _record(self, request: Request, reply: Reply) -> Call:
+        if self._prompts:
+            return Call(request, reply)
+        return Call(replace(request, messages=()), replace(reply, prompt_ids=(), completion_ids=(), logprobs=None))
 
 
 def _notes(observer: observe.Observer) -> dict[str, int]:

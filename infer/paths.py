@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 ELIDED = "…"
+PATH_CHARACTERS = 1_000
+"""A longer path is shown to an agent without its middle, so that deep nesting never crowds out content."""
 
 
 def path_line(path: str, range: tuple[int, int] | None) -> str:

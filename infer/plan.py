@@ -3,7 +3,7 @@ it."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -14,7 +14,7 @@ from ..data.tree import Document, Node
 from ..errors import ConfigError
 from .budget import choose_budget, scan_budgets
 from .links import residual_links
-from .paths import ELIDED
+from .paths import ELIDED, PATH_CHARACTERS, shorten
 from .sections import Kind, Piece, Structure
 
 WRAPPER_TOKENS = 256
@@ -47,6 +47,12 @@ class Section:
         if self._document is None or self.place is None:
             return ""
         return self._document.path(self.place)
+
+    def detached(self) -> Section:
+        """The same without document and node, a long path without its middle: small, and fit to be pickled."""
+        copy = replace(self, place=None, _document=None)
+        copy.__dict__["path"] = shorten(self.path, PATH_CHARACTERS)
+        return copy
 
     def to_json(self) -> dict[str, Any]:
         """The section as `treeagent sections --json` prints it."""

@@ -103,6 +103,7 @@ def _quiet(config: TrainConfig) -> None:
 def _prepare(config: TrainConfig, progress: Progress) -> Run:
     """Reads the examples. Raises ConfigError where there are too few for one step."""
     from ..data.benchmark import load_examples
+    from ..data.tokens import load_tokenizer
     from ..infer.models import default_model
 
     data = config.benchmark
@@ -113,8 +114,9 @@ def _prepare(config: TrainConfig, progress: Progress) -> Run:
         raise ConfigError(
             f"prompts_per_step: {config.prompts_per_step}, but {data.folder} has {len(examples)} such examples"
         )
-    agent = agents.build(config.agent, tokenizer=None, **config.agent_options)
-    return Run(config, agent, config.model or default_model(), examples, dev, RunFolder(Path(config.out)), progress)
+    name = config.model or default_model()
+    agent = agents.build(config.agent, tokenizer=load_tokenizer(name), **config.agent_options)
+    return Run(config, agent, name, examples, dev, RunFolder(Path(config.out)), progress)
 
 
 def _identity(run: Run, launched: int) -> dict[str, Any]:
@@ -181,15 +183,17 @@ def _trainer(run: Run, rollouts_per_process: int) -> Any:
     from transformers.utils import logging as transformers_logging
 
     from ..data.tokens import load_tokenizer
-    from ..infer.environment import Documents, Environment
+    from ..infer.documents import Documents
+    from ..infer.environment import MemoryEnv
     from ..infer.models import load_model
     from .trainer import ConversationTrainer
 
     transformers_logging.set_verbosity_error()
     config = run.config
     model, tokenizer = load_model(run.model_name, dtype=config.dtype, device="cpu")
-    documents = Documents(capacity=config.prompts_per_step)
-    environment = Environment(run.agent, config.observer, load_tokenizer(tokenizer), config.budget, documents)
+    counter = load_tokenizer(tokenizer)
+    documents = Documents(counter, config.budget, capacity=config.prompts_per_step)
+    environment = MemoryEnv(run.agent, config.observer, counter, documents=documents)
     targets = config.lora.targets
     trainer = ConversationTrainer(
         model=model,
@@ -200,7 +204,6 @@ def _trainer(run: Run, rollouts_per_process: int) -> Any:
         dev_examples=run.dev,
         rewards=_reward_functions(run.agent.answer_format),
         per_micro_batch=config.conversations_per_micro_batch,
-        request_limit=run.agent.request_limit,
         batch_size=config.generation_batch,
         weighting=config.loss.weighting,
         progress=run.progress,

@@ -23,6 +23,7 @@ from transformers import GenerationConfig
 from trl.trainer.grpo_trainer import GRPOTrainer
 
 from ..data.rollout import Example, Reply, Request, Rollout
+from ..errors import ModelError
 from ..infer.engines import chat
 from . import rows as row_batch
 from .batches import Inputs, completion_logprobs, merged, micro_batches, trained_tokens, used_columns
@@ -58,8 +59,8 @@ def _reward_of_batch(function: RewardFunction, examples: Sequence[Example]) -> C
 
 class ConversationTrainer(GRPOTrainer):
     """GRPOTrainer over rollouts of many conversations. `per_micro_batch` (R) bounds the memory of a step;
-    `request_limit` is the most tokens a call may take, prompt and reply; `batch_size` bounds the prompts of one
-    generation call (0: all)."""
+    `batch_size` bounds the prompts of one generation call (0: all). A request beyond its own limit or the model's
+    positions is not sent."""
 
     def __init__(
         self,
@@ -69,7 +70,6 @@ class ConversationTrainer(GRPOTrainer):
         rewards: Sequence[RewardFunction],
         per_micro_batch: int,
         dev_examples: Sequence[Example] = (),
-        request_limit: int = 32_768,
         batch_size: int = 0,
         weighting: Weighting = "token",
         progress: Progress | None = None,
@@ -78,7 +78,7 @@ class ConversationTrainer(GRPOTrainer):
         self.environment = environment
         self.train_examples, self.dev_examples = list(examples), list(dev_examples)
         self.rewards = list(rewards)
-        self.per_micro_batch, self.request_limit, self.batch_size = per_micro_batch, request_limit, batch_size
+        self.per_micro_batch, self.batch_size = per_micro_batch, batch_size
         self.weighting: Weighting = weighting
         self.progress = progress or Progress()
         self.seconds: dict[str, float] = {}
@@ -90,8 +90,7 @@ class ConversationTrainer(GRPOTrainer):
             eval_dataset=as_dataset(self.dev_examples) if self.dev_examples else None,
             **trl,
         )
-        positions = getattr(self.policy.config, "max_position_embeddings", request_limit)
-        self.request_limit = min(request_limit, positions)
+        self.positions: int | None = getattr(self.policy.config, "max_position_embeddings", None)
         self._eos: int = self.eos_token_ids[0]
         # TRL's fused head skips the prompt's positions on a GPU but scores all of them on a CPU.
         self.score_completions_only = self.accelerator.device.type == "cpu"
@@ -123,10 +122,12 @@ class ConversationTrainer(GRPOTrainer):
 
     def sample(self, requests: Sequence[Request]) -> list[Reply]:
         """One collective generation call. A rank without a request that fits sends one dummy prompt and ignores the
-        answer."""
+        answer. Raises ModelError for a request with `think_tokens`."""
+        if any(request.think_tokens for request in requests):
+            raise ModelError("an agent asks for thinking in two stages, which training cannot give yet")
         began = time.perf_counter()
         prompts = [chat.prompt_ids(self._tokenizer, request) for request in requests]
-        refused = [chat.overflow(r, ids, self.request_limit) for r, ids in zip(requests, prompts, strict=True)]
+        refused = [chat.overflow(r, ids, self.positions) for r, ids in zip(requests, prompts, strict=True)]
         replies = {i: reply for i, reply in enumerate(refused) if reply is not None}
         sent = [i for i, reply in enumerate(refused) if reply is None]
         batch = [prompts[i] for i in sent] or [[self._eos]]

@@ -14,7 +14,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Coroutine, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Annotated, Any
+from types import TracebackType
+from typing import Annotated, Any, Self
 
 from annotated_types import Ge, Gt, Le
 
@@ -37,7 +38,7 @@ class Sampling:
 
 
 class Engine(ABC):
-    """Something that can run a model."""
+    """Something that can run a model. Use it in a `with`, or close it."""
 
     @abstractmethod
     def submit(self, request: Request, sampling: Sampling) -> Future[Reply]:
@@ -54,6 +55,14 @@ class Engine(ABC):
         futures = [self.submit(request, sampling) for request in requests]
         self.flush()
         return [future.result() for future in futures]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
 
 
 class Batched(Engine):
