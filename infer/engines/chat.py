@@ -91,3 +91,18 @@ def two_stage_reply(
         prompt_tokens=len(prompt) + second.prompt_tokens,
         completion_tokens=opening.generated + second.completion_tokens,
     )
+
+
+def failed(prompt: Sequence[int], opening: Opening | None, error: str) -> Reply:
+    """The reply to a request that could not be answered: its only stage, its first (`opening` is None), or its second
+    after this opening."""
+    return Reply(
+        "",
+        "error",
+        opening is not None and opening.forced_close,
+        n_requests=1 if opening is None else 2,
+        prompt_ids=tuple(prompt),
+        error=error,
+        prompt_tokens=0 if opening is None else len(prompt),
+        completion_tokens=0 if opening is None else opening.generated,
+    )
