@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 from typing import Any
@@ -9,11 +10,12 @@ from typing import Any
 import pytest
 from treeagent.data.rollout import Example, Outcome, Reference, Reply, Request, Rollout
 from treeagent.data.tokens import Tokenizer, load_tokenizer
-from treeagent.errors import ParseError
+from treeagent.errors import ConfigError, ParseError
 from treeagent.infer import agents
 from treeagent.infer.engines import Sampling
 from treeagent.infer.engines.scripted import Scripted
-from treeagent.infer.environment import Documents, Environment
+from treeagent.infer.documents import Documents
+from treeagent.infer.environment import MemoryEnv
 from treeagent.infer.run import drive
 
 CITIES = {"cities": [{"name": f"Town {i}", "people": i * 1000, "note": "a place {with} braces"} for i in range(12)]}
@@ -26,11 +28,11 @@ def tokenizer(tiny_chat_folder: Path) -> Tokenizer:
     return load_tokenizer(str(tiny_chat_folder))
 
 
-def _environment(kind: str, tokenizer: Tokenizer, **options: Any) -> Environment:
-    return Environment(agents.build("memagent", tokenizer=tokenizer), kind, tokenizer, budget=100, **options)
+def _environment(kind: str, tokenizer: Tokenizer, **options: Any) -> MemoryEnv:
+    return MemoryEnv(agents.build("memagent", tokenizer=tokenizer), kind, tokenizer, budget=100, **options)
 
 
-def _rollout(environment: Environment, script: Any, example: Example = EXAMPLE) -> tuple[Rollout, list[str]]:
+def _rollout(environment: MemoryEnv, script: Any, example: Example = EXAMPLE) -> tuple[Rollout, list[str]]:
     """The rollout and every prompt that the engine saw."""
     engine = Scripted(script)
     ((_, rollout),) = drive([environment.rollout(example)], engine, Sampling())
@@ -112,37 +114,65 @@ def test_rollouts_of_one_environment_share_no_memory(tokenizer: Tokenizer) -> No
     assert both[0] == both[1] == alone[0] != alone[1]
 
 
-def test_documents_are_parsed_once_by_text_and_format(tokenizer: Tokenizer) -> None:
-    documents = Documents(capacity=2)
-    first = documents.get(TEXT, "json")
-    assert documents.get(str(TEXT), "json") is first
-    documents.get("[1]", "json")
-    assert documents.get(TEXT, "json") is first
-    documents.get("[2]", "json")
-    assert documents.get(TEXT, "json") is first
-    documents.get("[1]", "json")
-    documents.get("[2]", "json")
-    assert documents.get(TEXT, "json") is not first
-
-
 def test_a_document_of_another_format_is_refused_with_its_place(tokenizer: Tokenizer) -> None:
     with pytest.raises(ParseError, match="line 1, column"):
         _rollout(_environment("tree", tokenizer), [], Example("{oops", "json", "?", Reference(("x",))))
 
 
-def test_reset_and_step_walk_through_the_same_rollout(tokenizer: Tokenizer) -> None:
+def test_reset_and_step_walk_through_the_same_rollout_and_end_with_its_score(tokenizer: Tokenizer) -> None:
     environment = _environment("treeagent", tokenizer)
     expected, _ = _rollout(environment, _remember)
-    request: Request | None = environment.reset(EXAMPLE)
-    with pytest.raises(RuntimeError, match="not ended"):
-        _ = environment.result
-    while request is not None:
-        request = environment.step(_remember(request))
-    assert environment.result == expected
+    observation: Request | None = environment.reset(EXAMPLE)
+    steps: list[tuple[float, bool, dict[str, Any]]] = []
+    while observation is not None:
+        observation, *rest = environment.step(_remember(observation))
+        steps.append((rest[0], rest[1], rest[2]))
+    assert steps[:-1] == [(0.0, False, {})] * expected.n_sections
+    assert steps[-1] == (1.0, True, {"rollout": expected})
     with pytest.raises(RuntimeError, match="reset first"):
         environment.step("more")
     assert environment.reset(EXAMPLE).section == 0
     assert environment.reset(EXAMPLE).section == 0
+
+
+def test_a_wrong_answer_earns_nothing(tokenizer: Tokenizer) -> None:
+    environment = _environment("flat", tokenizer)
+    environment.reset(dataclasses.replace(EXAMPLE, context="[1]"))
+    environment.step("a memory")
+    assert environment.step("the answer is 8")[:3] == (None, 0.0, True)
+
+
+def test_a_reward_of_ones_own_is_asked_at_the_end(tokenizer: Tokenizer) -> None:
+    environment = _environment("flat", tokenizer, reward=lambda rollout, example: len(rollout.calls) + len(example.format))
+    environment.reset(dataclasses.replace(EXAMPLE, context="[1]"))
+    assert environment.step("a memory")[1] == 0
+    assert environment.step("the answer is 8")[1] == 2 + len("json")
+
+
+def test_a_reply_that_could_not_be_had_ends_the_walk(tokenizer: Tokenizer) -> None:
+    environment = _environment("flat", tokenizer)
+    environment.reset(EXAMPLE)
+    observation, reward, done, info = environment.step(Reply("", "error", error="gone"))
+    assert (observation, reward, done, info["rollout"].failure) == (None, 0.0, True, "error")
+
+
+def test_calls_are_recorded_without_prompts_and_ids_where_only_the_outcome_counts(tokenizer: Tokenizer) -> None:
+    def reply(request: Request) -> Reply:
+        return Reply(_remember(request), prompt_ids=(1, 2), completion_ids=(3,), logprobs=(-0.5,), prompt_tokens=2)
+
+    whole, _ = _rollout(_environment("tree", tokenizer), reply)
+    light, _ = _rollout(_environment("tree", tokenizer, prompts=False), reply)
+    assert light.outcome == whole.outcome
+    assert [call.request.kind for call in light.calls] == [call.request.kind for call in whole.calls]
+    assert {(c.request.messages, c.reply.prompt_ids, c.reply.completion_ids, c.reply.logprobs) for c in light.calls} == {
+        ((), (), (), None)
+    }
+    assert [call.reply.prompt_tokens for call in light.calls] == [2] * len(whole.calls)
+
+
+def test_an_unknown_observer_is_refused(tokenizer: Tokenizer) -> None:
+    with pytest.raises(ConfigError, match="unknown observer 'trees'; known: flat, tree, tree\\+path, treeagent"):
+        _environment("trees", tokenizer)
 
 
 def test_notes_count_what_lies_outside_the_budget(tokenizer: Tokenizer) -> None:
