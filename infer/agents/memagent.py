@@ -7,33 +7,32 @@ sentences around it are ours.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import ClassVar
 
-from annotated_types import Ge
-
-from ...data.rollout import Outcome, Request
+from ...data.rollout import Outcome, Reply, Request
 from ...rewards.answer import AnswerFormat
+from .asking import Asker
 from .protocol import NO_MEMORY, Observer, Run
 from .replies import after_think, closed, ended
-from .templates import Template, fingerprint, load
 
 
 @dataclass(frozen=True)
-class MemAgent:
-    """The agent's options. `max_tokens` caps every reply, `request_limit` prompt and reply together, in tokens
-    (paper, Table 2)."""
+class MemAgent(Asker):
+    """The agent's options; `answer_format` is how it is asked to state its answer (both are released)."""
 
     name: ClassVar[str] = "memagent"
 
     answer_format: AnswerFormat = "the answer is"
-    max_tokens: Annotated[int, Ge(1)] = 1024
-    request_limit: Annotated[int, Ge(1)] = 32768
 
     @property
-    def prompts_hash(self) -> str:
-        """Identifies the wording of the prompts that this agent sends."""
-        return fingerprint([self._reading, self._answering])
+    def names_of_prompts(self) -> tuple[str, ...]:
+        return "memory", self._answer
+
+    @property
+    def _answer(self) -> str:
+        return "answer_boxed" if self.answer_format == "boxed" else "answer"
 
     def rollout(self, question: str, observer: Observer) -> Run:
         """Reads all sections in order, then answers. `stopped_at` is None: this agent never stops early.
@@ -41,29 +40,34 @@ class MemAgent:
         `valid_interaction`: every reply was non-empty and ended by itself. `memory_complete`: so did every memory,
         its thinking closed.
         """
-        question, memory = question.strip(), NO_MEMORY
-        valid = complete = True
-        for t in range(observer.n):
-            prompt = self._reading.fill(prompt=question, memory=memory, chunk=observer.observe(t, question))
-            reply = yield Request("memory", _user(prompt), self.max_tokens, section=t)
-            valid &= ended(reply)
-            complete &= ended(reply) and closed(reply)
-            memory = after_think(reply.text)
-            observer.commit(t, memory)
-        prompt = self._answering.fill(prompt=question, memory=memory)
-        reply = yield Request("answer", _user(prompt), self.max_tokens)
-        flags = {"valid_interaction": valid and ended(reply), "memory_complete": complete}
-        return Outcome(after_think(reply.text), memory, None, flags)
-
-    @property
-    def _reading(self) -> Template:
-        return load(self.name, "memory")
-
-    @property
-    def _answering(self) -> Template:
-        return load(self.name, "answer_boxed" if self.answer_format == "boxed" else "answer")
+        question = question.strip()
+        reading = yield from read(self, question, observer, after_think)
+        reply = yield self.ask("answer", self._answer, {"prompt": question, "memory": reading.memory})
+        flags = {"valid_interaction": reading.ended and ended(reply), "memory_complete": reading.complete}
+        return Outcome(after_think(reply.text), reading.memory, None, flags)
 
 
-def _user(prompt: str) -> tuple[dict[str, str], ...]:
-    """One user turn; the chat template adds its own system turn where it has one."""
-    return ({"role": "user", "content": prompt},)
+@dataclass(frozen=True)
+class Reading:
+    """What one pass over all sections ends with: the memory, whether every reply ended by itself with something in it,
+    and whether their thinking was closed besides."""
+
+    memory: str
+    ended: bool
+    complete: bool
+
+
+def read(
+    agent: Asker, question: str, observer: Observer, keep: Callable[[str], str], pass_id: int = 0
+) -> Generator[Request, Reply, Reading]:
+    """One pass with a memory of its own, by the agent's template `memory`. `keep` is what of a reply becomes the
+    memory."""
+    memory, all_ended, complete = NO_MEMORY, True, True
+    for t in range(observer.n):
+        values = {"prompt": question, "memory": memory, "chunk": observer.observe(t, question, pass_id)}
+        reply = yield agent.ask("memory", "memory", values, section=t, pass_id=pass_id)
+        all_ended &= ended(reply)
+        complete &= ended(reply) and closed(reply)
+        memory = keep(reply.text)
+        observer.commit(t, memory, pass_id)
+    return Reading(memory, all_ended, complete)

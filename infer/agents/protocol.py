@@ -21,7 +21,11 @@ NO_MEMORY = "No previous memory"
 
 class Observer(Protocol):
     """A document in `n` sections, as one of `treeagent.infer.observe.KINDS` shows it to one rollout. `t` is 0-based,
-    `pass_id` k for the k-th rereading; each pass has saved states of its own."""
+    `pass_id` k for the k-th rereading; each pass has saved states of its own.
+
+    An observer may have a dictionary `shared` besides, common to all observers of the same sections: agents keep there
+    what they derive from the sections, so that it is worked out once.
+    """
 
     @property
     def n(self) -> int:

@@ -22,10 +22,14 @@ class Said(Protocol):
 
 
 def after_think(text: str) -> str:
-    """What follows the last `</think>`, stripped; without one the whole text as it stands, as the released agents
-    do."""
-    _, close, rest = text.rpartition(_CLOSE)
-    return rest.strip() if close else text
+    """What follows the last `</think>`, stripped; without one the whole text as it stands, as the released MemAgent,
+    InfMem and ReMemR1 do."""
+    return after_think_unstripped(text).strip() if _CLOSE in text else text
+
+
+def after_think_unstripped(text: str) -> str:
+    """What follows the last `</think>` as it stands, as the released MemReread does."""
+    return text.rpartition(_CLOSE)[2]
 
 
 def ended(reply: Said) -> bool:
