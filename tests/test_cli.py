@@ -292,9 +292,9 @@ BAD_DOCUMENTS = {
         (["ask", "document.json", "who?", "--agent", "memagnt"], "unknown agent 'memagnt'; did you mean memagent?"),
         (["ask", "document.json", "who?", "--observe", "tre"], "tree"),
         (["ask", "document.json", "who?", "--model", "./no-such-model"], "no-such-model"),
-        (["ask", "document.json", "who?", "--budget", "8"], "8 tokens is too small; the least is 16"),
-        (["ask", "document.json", "who?", "--max-tokens", "0"], "'0' is not a whole number above 0"),
-        (["ask", "document.json", "who?", "--obsrve", "flat"], "unknown option --obsrve; did you mean --observe?"),
+        (["ask", "document.json", "who?", "--budget", "8"], "8 is too small; the least is 16"),
+        (["ask", "document.json", "who?", "--max-tokens", "0"], "0 is too small; the least is 1"),
+        (["ask", "document.json", "who?", "--obsrve", "flat"], "--obsrve: unknown option; did you mean --observe?"),
         (["build"], "the recipe comes first"),
         (["build", "demmo"], "demmo: no such recipe; give a file or one of: demo"),
         (["build", "document.json", "--dry-run"], "unknown key"),
@@ -346,10 +346,11 @@ def test_an_answer_comes_with_what_was_seen_and_remembered_at_each_step(
     kept = -1
     for t, section in enumerate(plan.sections):
         seen = out.index(f"--- section {t + 1} of {len(plan.sections)}, as the agent sees it ---")
-        kept = out.index(f"--- memory after section {t + 1} of {len(plan.sections)} ---")
+        kept = out.index(f"--- memory after section {t + 1} of {len(plan.sections)}")
         assert seen < out.index(plan.render(section)) < kept
     assert err.count(" tokens  ") == len(plan.sections)
-    assert out.index("--- last reply ---") > kept
+    prompt = out.index("--- answer call: the prompt ---")
+    assert kept < prompt < out.index("Who lives there?", prompt) < out.index("--- answer call: the reply")
 
 
 def test_without_trace_only_the_answer_goes_to_standard_output(

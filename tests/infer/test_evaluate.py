@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import hashlib
 import io
@@ -16,9 +17,11 @@ from treeagent import config as recipes
 from treeagent.data.rollout import Example, Reference, Reply, Request
 from treeagent.data.tokens import load_tokenizer
 from treeagent.errors import ConfigError, InputError, ModelError, RunError
+from treeagent.infer import agents
+from treeagent.infer.backend import Backend, backend_of
 from treeagent.infer.config import Benchmark, EvaluateConfig
-from treeagent.infer.engines import Sampling
-from treeagent.infer.evaluate import Backend, evaluate, local_backend
+from treeagent.infer.engines import Background, Batched, Sampling
+from treeagent.infer.evaluate import evaluate
 from treeagent.infer.report import report
 from treeagent.infer.store import read_results, read_run
 
@@ -87,16 +90,16 @@ def settings(benchmark: Path, tmp_path: Path) -> EvaluateConfig:
         observers=("flat", "treeagent"),
         budget=40,
         batch_size=2,
+        workers=0,
     )
 
 
-class Fickle:
+class Fickle(Batched):
     """Its replies depend on the whole batch, as 16-bit arithmetic makes them; after `patience` calls it is stopped."""
 
-    name = "fickle"
-
-    def __init__(self, patience: int = 10**9, batch_size: int = 2) -> None:
-        self.patience, self.batch_size, self.calls = patience, batch_size, 0
+    def __init__(self, patience: int = 10**9) -> None:
+        super().__init__()
+        self.patience, self.calls = patience, 0
 
     def generate(self, requests: Sequence[Request], sampling: Sampling) -> list[Reply]:
         self.calls += 1
@@ -105,7 +108,7 @@ class Fickle:
         prompts = [request.messages[0]["content"] for request in requests]
         said = hashlib.sha256("\0".join(prompts).encode()).hexdigest()[:6]
         return [
-            Reply(f"{said}. Therefore, the answer is {20 + int(said, 16) % 4}", prompt_ids=tuple(range(len(prompt))))
+            Reply(f"{said}. Therefore, the answer is {20 + int(said, 16) % 4}", prompt_tokens=len(prompt))
             for prompt in prompts
         ]
 
@@ -115,7 +118,7 @@ def backend(tiny_chat_folder: Path) -> Callable[..., Backend]:
     tokenizer = load_tokenizer(str(tiny_chat_folder))
 
     def make(engine: Any = None, **identity: Any) -> Backend:
-        return Backend(tokenizer, {"model": "fickle"} | identity, lambda agent: engine or Fickle())
+        return Backend(tokenizer, lambda: {"model": "fickle"} | identity, lambda: engine or Fickle())
 
     return make
 
@@ -150,7 +153,14 @@ def test_a_result_holds_what_the_report_and_a_reader_need(settings: EvaluateConf
     class Knows(Fickle):
         def generate(self, requests: Sequence[Request], sampling: Sampling) -> list[Reply]:
             return [
-                Reply("Therefore, the answer is **21**.", "length", prompt_ids=(1,) * 9, completion_ids=(2,) * 4)
+                Reply(
+                    "Therefore, the answer is **21**.",
+                    "length",
+                    forced_close=True,
+                    n_requests=2,
+                    prompt_tokens=9,
+                    completion_tokens=4,
+                )
                 for _ in requests
             ]
 
@@ -172,9 +182,11 @@ def test_a_result_holds_what_the_report_and_a_reader_need(settings: EvaluateConf
         "answer": "Therefore, the answer is **21**.",
         "failure": "",
         "calls": sections + 1,
+        "requests": 2 * (sections + 1),
         "input_tokens": 9 * (sections + 1),
         "output_tokens": 4 * (sections + 1),
         "cut_replies": sections + 1,
+        "forced_closes": sections + 1,
         "sections": sections,
         "stopped_at": None,
         "flags": {"valid_interaction": False, "memory_complete": False},
@@ -198,6 +210,41 @@ def test_stopped_anywhere_and_resumed_equals_uninterrupted_byte_for_byte(
         assert _table(stopped) in printed
 
 
+class Server(Background):
+    """Answers by the prompt alone, in no order; stopped after `patience` requests."""
+
+    def __init__(self, patience: int = 10**9) -> None:
+        super().__init__()
+        self.patience, self.calls = patience, 0
+
+    async def answer(self, request: Request, sampling: Sampling) -> Reply:
+        self.calls += 1
+        if self.calls > self.patience:
+            raise ModelError("the server is gone")
+        said = hashlib.sha256(request.messages[0]["content"].encode()).digest()[0]
+        await asyncio.sleep(said / 1e5)
+        return Reply(f"{said}. Therefore, the answer is {20 + said % 4}", prompt_tokens=said)
+
+
+def test_rollouts_of_a_server_end_in_any_order_and_resume_to_the_same_report(
+    settings: EvaluateConfig, backend: Any, tmp_path: Path
+) -> None:
+    served = dataclasses.replace(settings, engine="openai", batch_size=8, rollouts=3, workers=1)
+    whole = dataclasses.replace(served, out=str(tmp_path / "whole"))
+    engine = Server()
+    _evaluate(whole, backend(engine))
+    stopped = dataclasses.replace(served, out=str(tmp_path / "stopped"))
+    for patience in (0, engine.calls // 2):
+        with pytest.raises(ModelError, match="gone"):
+            _evaluate(stopped, backend(Server(patience)))
+    assert 0 < len(read_results(Path(stopped.out))) < 10
+    rest = Server()
+    _evaluate(dataclasses.replace(stopped, rollouts=1), backend(rest))
+    assert rest.calls < engine.calls
+    assert sorted(_bytes(stopped).splitlines()) == sorted(_bytes(whole).splitlines())
+    assert _table(stopped) == _table(whole)
+
+
 def test_any_torn_tail_is_done_again_to_the_same_bytes(settings: EvaluateConfig, backend: Any) -> None:
     _evaluate(settings, backend())
     whole, path = _bytes(settings), Path(settings.out) / "results.jsonl"
@@ -211,7 +258,7 @@ def test_any_torn_tail_is_done_again_to_the_same_bytes(settings: EvaluateConfig,
 def test_a_finished_run_asks_for_no_engine_and_prints_the_same_table(settings: EvaluateConfig, backend: Any) -> None:
     first = _evaluate(settings, backend())
 
-    def none_left(agent: Any) -> Any:
+    def none_left() -> Any:
         raise AssertionError("there is nothing left to do")
 
     again = _evaluate(settings, dataclasses.replace(backend(), engine=none_left))
@@ -289,7 +336,8 @@ def test_traces_show_every_prompt_and_reply(settings: EvaluateConfig, backend: A
     _evaluate(dataclasses.replace(settings, traces=True), backend())
     for row in read_results(Path(settings.out)):
         name = f"{row['agent']}.{row['observer']}.{row['key']}.{row['copy']}.jsonl"
-        calls = [json.loads(line) for line in (Path(settings.out) / "calls" / name).read_text().splitlines()]
+        head, *calls = [json.loads(line) for line in (Path(settings.out) / "calls" / name).read_text().splitlines()]
+        assert head["prompts"] == agents.build("memagent", tokenizer=None).prompts_hash
         assert [call["kind"] for call in calls] == ["memory"] * row["sections"] + ["answer"]
         assert calls[-1]["text"] == row["answer"]
         assert calls[0]["messages"][0]["content"].endswith("Updated memory:\n")
@@ -320,13 +368,13 @@ def test_an_adapter_is_part_of_the_identity_and_is_checked_first(
     settings: EvaluateConfig, tiny_chat_folder: Path, tmp_path: Path
 ) -> None:
     with pytest.raises(ModelError, match=r"no adapter_config.json"):
-        local_backend(dataclasses.replace(settings, model=str(tiny_chat_folder), adapter=str(tmp_path)))
+        backend_of(dataclasses.replace(settings, model=str(tiny_chat_folder), adapter=str(tmp_path)))
     (tmp_path / "adapter_config.json").write_text("{}")
-    tuned = local_backend(dataclasses.replace(settings, model=str(tiny_chat_folder), adapter=str(tmp_path)))
-    plain = local_backend(dataclasses.replace(settings, model=str(tiny_chat_folder)))
-    assert tuned.identity["model"] == plain.identity["model"]
-    assert plain.identity["adapter"] is None
-    assert tuned.identity["adapter"]
+    tuned = backend_of(dataclasses.replace(settings, model=str(tiny_chat_folder), adapter=str(tmp_path)))
+    plain = backend_of(dataclasses.replace(settings, model=str(tiny_chat_folder)))
+    assert tuned.identity()["model"] == plain.identity()["model"]
+    assert plain.identity()["adapter"] is None
+    assert tuned.identity()["adapter"]
 
 
 def test_the_demo_recipe_begins_with_its_command_and_loads() -> None:
@@ -351,6 +399,14 @@ def test_the_demo_recipe_begins_with_its_command_and_loads() -> None:
         (["--sampling.top_p", "0"], "sampling.top_p"),
         (["--sampling.top_k", "5"], "do nothing without sampling.temperature"),
         (["--batch_size", "0"], "the least is 1"),
+        (["--engine", "vlm"], "did you mean vllm"),
+        (["--engine", "openai", "--dtype", "fp32"], "dtype does nothing with engine openai"),
+        (["--engine", "openai", "--batch_size", "4"], "batch_size does nothing with this engine: set rollouts"),
+        (["--engine", "vllm", "--openai.retries", "4"], "openai does nothing with engine vllm"),
+        (["--vllm.enforce_eager", "true"], "vllm does nothing with engine transformers"),
+        (["--rollouts", "4"], "rollouts does nothing with padded batches: set batch_size"),
+        (["--batching", "continuous", "--batch_size", "4"], "batch_size does nothing"),
+        (["--tokenizer", "x"], "tokenizer does nothing with engine transformers"),
     ],
 )
 def test_a_wrong_option_is_refused_before_anything_runs(options: list[str], message: str) -> None:
