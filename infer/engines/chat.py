@@ -11,8 +11,15 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 from ...data.rollout import Reply, Request
+from ...errors import ModelError
 from . import thinking
 from .thinking import Opening
+
+
+def check(tokenizer: Any) -> None:
+    """Raises ModelError if the tokenizer has no chat template."""
+    if not getattr(tokenizer, "chat_template", None):
+        raise ModelError("the tokenizer has no chat template: use an instruction-tuned model")
 
 
 def prompt_ids(tokenizer: Any, request: Request) -> list[int]:

@@ -26,7 +26,6 @@ import torch
 from transformers import GenerationConfig, StoppingCriteria, StoppingCriteriaList
 
 from ...data.rollout import Reply, Request
-from ...errors import ModelError
 from . import Batched, Sampling, chat, thinking
 from .thinking import Opening
 
@@ -58,8 +57,7 @@ class Transformers(Batched):
         """`logprobs`: record for each generated token its log-probability under the model itself (temperature 1, no
         top_p or top_k). Raises ModelError if the tokenizer has no chat template."""
         super().__init__()
-        if not getattr(tokenizer, "chat_template", None):
-            raise ModelError("the tokenizer has no chat template: use an instruction-tuned model")
+        chat.check(tokenizer)
         self.model, self.tokenizer = model, tokenizer
         self.batch_size, self.logprobs = batch_size, logprobs
         self.positions: int | None = getattr(model.config, "max_position_embeddings", None)
