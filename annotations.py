@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import keyword
 import types
 import typing
 from collections.abc import Mapping, Sequence
@@ -43,9 +44,19 @@ def shape(annotation: Any) -> Shape:
 
 @cache
 def fields(cls: type) -> dict[str, Any]:
-    """The annotations of a dataclass's fields by name, in order, without those that its constructor does not take."""
+    """The annotations of a dataclass's fields by key, in order, without those that its constructor does not take."""
     hints = typing.get_type_hints(cls, include_extras=True)
-    return {field.name: hints[field.name] for field in dataclasses.fields(cls) if field.init}
+    return {key_of(field.name): hints[field.name] for field in dataclasses.fields(cls) if field.init}
+
+
+def key_of(name: str) -> str:
+    """A field's name as recipes spell it: a word that Python keeps for itself, as in `from_`, without its mark."""
+    return name[:-1] if name.endswith("_") and keyword.iskeyword(name[:-1]) else name
+
+
+def field_of(key: str) -> str:
+    """The way back from `key_of`."""
+    return f"{key}_" if keyword.iskeyword(key) else key
 
 
 def noun(annotation: Any) -> str:

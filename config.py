@@ -11,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -20,7 +20,7 @@ import yaml
 from pydantic import Field, TypeAdapter, ValidationError
 
 from . import recipe as recipes
-from .annotations import fields, shape
+from .annotations import field_of, fields, key_of, shape
 from .errors import ConfigError
 
 T = TypeVar("T")
@@ -76,7 +76,7 @@ def load(cls: type[T], recipe: Path | None, overrides: Sequence[str] = ()) -> T:
 
 def to_dict(config: Any) -> dict[str, Any]:
     """The configuration as plain values: paths become strings, tuples lists."""
-    return _adapter(type(config)).dump_python(config, mode="json")
+    return _respelled(type(config), _adapter(type(config)).dump_python(config, mode="json"), key_of)
 
 
 def to_yaml(config: Any) -> str:
@@ -122,11 +122,12 @@ def _keys(cls: type, prefix: str, values: Any) -> Iterator[Key]:
         if not field.init:
             continue
         default = getattr(values, field.name) if values is not None else _default(field)
-        held = shape(annotations[field.name])
+        key = key_of(field.name)
+        held = shape(annotations[key])
         if held.kind == "dataclass":
-            yield from _keys(held.inner, f"{prefix}{field.name}.", default if _is_instance(default) else None)
+            yield from _keys(held.inner, f"{prefix}{key}.", default if _is_instance(default) else None)
         else:
-            yield Key(prefix + field.name, annotations[field.name], default, field.metadata.get("help", ""))
+            yield Key(prefix + key, annotations[key], default, field.metadata.get("help", ""))
 
 
 def _is_instance(value: Any) -> bool:
@@ -241,10 +242,19 @@ def _fits(adapter: TypeAdapter[Any], value: Any) -> None:
 # Checking values.
 
 
+def _respelled(annotation: Any, data: Any, spell: Callable[[str], str]) -> Any:
+    """Plain values with the keys of every dataclass spelled another way."""
+    held = shape(annotation)
+    if held.kind == "dataclass" and isinstance(data, Mapping):
+        known = fields(held.inner)
+        return {spell(key): _respelled(known.get(key_of(key)), value, spell) for key, value in data.items()}
+    return data
+
+
 def _validate(cls: type[T], data: dict[str, Any], where: str, overridden: Sequence[str]) -> T:
     try:
         _refuse_switches(cls, data)
-        return _adapter(cls).validate_python(data)
+        return _adapter(cls).validate_python(_respelled(cls, data, field_of))
     except ConfigError as error:
         raise ConfigError(f"{where}: {error}") from error
     except ValidationError as error:
@@ -290,8 +300,8 @@ def _dotted(cls: type, loc: Sequence[int | str]) -> str:
             name, annotation = f"{name}[{part}]", held.inner
         elif held.kind == "mapping":
             name, annotation = f"{name}.{part}", held.inner
-        elif held.kind == "dataclass" and part in fields(held.inner):
-            name, annotation = f"{name}.{part}" if name else str(part), fields(held.inner)[str(part)]
+        elif held.kind == "dataclass" and (key := key_of(str(part))) in fields(held.inner):
+            name, annotation = f"{name}.{key}" if name else key, fields(held.inner)[key]
     return name
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Annotated, Any, Literal
 
 from annotated_types import Ge
@@ -23,6 +23,8 @@ _INERT = {
     "openai": ("adapter", "dtype", "device", "batching", "vllm"),
 }
 """The keys that do nothing with an engine."""
+_CAPPED = ("max_tokens", "controller_tokens", "think_tokens")
+"""The limits of agents that `treeagent ask --max-tokens` lowers."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,7 +78,7 @@ class Ask(Inference):
     agent_options: dict[str, Any] = option({}, "the agent's options, as in {answer_format: boxed}")
     observe: Kind = option("treeagent", "what the section slot of the prompts shows")
     budget: Budget = option(5000, "section budget C, in tokens of the model's tokenizer")
-    max_tokens: Positive | None = option(None, "cap on every reply; null: the agent's own")
+    max_tokens: Positive | None = option(None, "cap on every reply, and on the thinking before it; null: the agent's own")
     trace: bool = option(False, "print what the agent was shown, said and remembered at each step")
 
     def __post_init__(self) -> None:
@@ -86,8 +88,10 @@ class Ask(Inference):
 
     @property
     def options(self) -> dict[str, Any]:
-        """The agent's options with the cap among them."""
-        return self.agent_options if self.max_tokens is None else self.agent_options | {"max_tokens": self.max_tokens}
+        """The agent's options, and the cap for those of its limits that they do not set."""
+        known = {field.name for field in fields(agents.AGENTS[self.agent])} if self.agent in agents.AGENTS else set()
+        caps = {} if self.max_tokens is None else dict.fromkeys(known & set(_CAPPED), self.max_tokens)
+        return caps | self.agent_options
 
 
 @dataclass(frozen=True)

@@ -249,3 +249,30 @@ def test_differing_keys_are_named_dotted() -> None:
 def test_nothing_is_suggested_for_a_word_unlike_all_names() -> None:
     assert nearest("qqqq", ["model", "budget"]) is None
     assert nearest("observe", ["agent.observe", "model"]) == "agent.observe"
+
+
+@dataclass(frozen=True)
+class Folder:
+    from_: str | None = option(None, "a folder")
+
+
+@dataclass(frozen=True)
+class Kept:
+    inner: Folder = option(Folder())
+    class_: int = option(1)
+
+
+def test_a_key_that_python_keeps_for_itself_is_spelled_plainly(tmp_path: Path) -> None:
+    recipe = tmp_path / "r.yaml"
+    recipe.write_text("inner: {from: here}\nclass: 2\n")
+    assert [key.name for key in keys(Kept)] == ["inner.from", "class"]
+    config = load(Kept, recipe, ["--class", "3"])
+    assert config == Kept(Folder("here"), 3)
+    assert to_dict(config) == {"inner": {"from": "here"}, "class": 3}
+    recipe.write_text(to_yaml(config))
+    assert load(Kept, recipe) == config
+    with pytest.raises(ConfigError, match=r"inner\.form: unknown key; did you mean inner\.from"):
+        recipe.write_text("inner: {form: x}\n")
+        load(Kept, recipe)
+    with pytest.raises(ConfigError, match="--inner.from needs a value"):
+        load(Kept, None, ["--inner.from"])

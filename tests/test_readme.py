@@ -30,10 +30,10 @@ def test_the_python_examples_run(number: int, capsys: pytest.CaptureFixture[str]
     assert capsys.readouterr().out
 
 
-def test_the_environment_of_the_example_scores_its_right_answer(capsys: pytest.CaptureFixture[str]) -> None:
-    (example,) = [block for block in blocks("python") if "Environment" in block]
+def test_the_policy_of_the_example_learns_the_right_answer(capsys: pytest.CaptureFixture[str]) -> None:
+    (example,) = [block for block in blocks("python") if "MemoryEnv" in block]
     exec(compile(example, "README", "exec"), {})
-    assert capsys.readouterr().out == "2 1.0\n"
+    assert capsys.readouterr().out == "Therefore, the answer is Elbe. 1.0\n"
 
 
 def test_every_command_that_is_named_exists() -> None:

@@ -44,10 +44,10 @@ class Engine(ABC):
     def submit(self, request: Request, sampling: Sampling) -> Future[Reply]:
         """Takes a request and returns at once."""
 
-    def flush(self) -> None:
+    def flush(self) -> None:  # noqa: B027 - most engines have nothing to do here
         """Nothing more will be submitted before a reply: whoever answers in batches does it now."""
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027
         """Gives back what the engine holds (threads, connections, a model). It cannot be used afterwards."""
 
     def generate(self, requests: Sequence[Request], sampling: Sampling) -> list[Reply]:
