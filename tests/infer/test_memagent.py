@@ -6,27 +6,16 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
+from agent_play import play
 from hypothesis import given
 from hypothesis import strategies as st
 from treeagent.errors import ConfigError
 from treeagent.infer import agents
 from treeagent.infer.agents import Outcome, Reply, Request
-from treeagent.infer.agents.replies import after_think, closed
-from treeagent.infer.agents.templates import Template, load
+from treeagent.infer.agents.replies import after_think, after_think_unstripped, closed
+from treeagent.infer.agents.templates import Template
 
 Observers = Callable[[Sequence[str]], Any]
-
-
-def _play(agent: agents.Agent, question: str, observer: Any, replies: Sequence[Any]) -> tuple[list[Request], Outcome]:
-    """The requests of a rollout that is sent these replies, and its outcome."""
-    run, asked = agent.rollout(question, observer), []
-    try:
-        asked.append(next(run))
-        for reply in replies:
-            asked.append(run.send(reply))
-    except StopIteration as stop:
-        return asked, stop.value
-    raise AssertionError("the agent wants more replies than were given")
 
 
 def _prompts(asked: Sequence[Request]) -> list[str]:
@@ -36,10 +25,11 @@ def _prompts(asked: Sequence[Request]) -> list[str]:
 def test_three_sections_make_three_memory_calls_and_one_answer_call(texts: Observers) -> None:
     observer = texts(["first", "second", "third"])
     replies = [Reply("m1"), Reply("m2"), Reply("m3"), Reply("Therefore, the answer is 7")]
-    asked, outcome = _play(agents.build("memagent", tokenizer=None), "  How many?\n", observer, replies)
+    asked, outcome = play(agents.build("memagent", tokenizer=None), "  How many?\n", observer, replies)
     assert [request.kind for request in asked] == ["memory", "memory", "memory", "answer"]
     assert [request.section for request in asked] == [0, 1, 2, None]
     assert [request.max_tokens for request in asked] == [1024] * 4
+    assert [request.limit for request in asked] == [32768] * 4
     assert all(len(request.messages) == 1 and request.messages[0]["role"] == "user" for request in asked)
     assert all(request.enable_thinking is None and request.think_tokens == 0 for request in asked)
     assert observer.committed == [(0, "m1", 0), (1, "m2", 0), (2, "m3", 0)]
@@ -49,7 +39,7 @@ def test_three_sections_make_three_memory_calls_and_one_answer_call(texts: Obser
 
 
 def test_the_reading_prompt_ends_in_the_released_skeleton(texts: Observers) -> None:
-    asked, _ = _play(agents.build("memagent", tokenizer=None), " Who? ", texts(["a", "b"]), [Reply("m 1\n")] * 3)
+    asked, _ = play(agents.build("memagent", tokenizer=None), " Who? ", texts(["a", "b"]), [Reply("m 1\n")] * 3)
     blocks = (
         "\n\n<problem> \nWho?\n</problem>\n\n<memory>\n{}\n</memory>\n\n<section>\n{}\n</section>\n\nUpdated memory:\n"
     )
@@ -71,7 +61,7 @@ def test_the_answer_prompt_ends_in_the_released_skeleton(
     texts: Observers, answer_format: str, asks_for: str, not_for: str
 ) -> None:
     agent = agents.build("memagent", tokenizer=None, answer_format=answer_format)
-    asked, _ = _play(agent, "Who?", texts(["a"]), [Reply("m")] * 2)
+    asked, _ = play(agent, "Who?", texts(["a"]), [Reply("m")] * 2)
     prose, rest = _prompts(asked)[1].split("\n\n", 1)
     assert rest == "<problem> \nWho?\n</problem>\n\n<memory>\nm\n</memory>\n\nYour answer:\n"
     assert asks_for in prose
@@ -79,14 +69,14 @@ def test_the_answer_prompt_ends_in_the_released_skeleton(
 
 
 def test_a_document_without_sections_is_answered_from_no_memory(texts: Observers) -> None:
-    asked, outcome = _play(agents.build("memagent", tokenizer=None), "Who?", texts([]), [Reply("nobody")])
+    asked, outcome = play(agents.build("memagent", tokenizer=None), "Who?", texts([]), [Reply("nobody")])
     assert len(asked) == 1
     assert "<memory>\nNo previous memory\n</memory>" in _prompts(asked)[0]
     assert outcome.memory == "No previous memory"
 
 
 def test_an_empty_memory_stays_empty_as_in_the_released_evaluation(texts: Observers) -> None:
-    asked, _ = _play(agents.build("memagent", tokenizer=None), "Who?", texts(["a", "b"]), [Reply("")] * 3)
+    asked, _ = play(agents.build("memagent", tokenizer=None), "Who?", texts(["a", "b"]), [Reply("")] * 3)
     assert "<memory>\n\n</memory>" in _prompts(asked)[1]
 
 
@@ -114,12 +104,6 @@ def test_the_prompts_hash_tells_answer_formats_apart_and_ignores_limits() -> Non
     assert plain.prompts_hash == capped.prompts_hash != boxed.prompts_hash
 
 
-def test_prompt_files_have_no_stray_places() -> None:
-    assert load("memagent", "memory").pieces[1::2] == ["prompt", "memory", "chunk"]
-    assert load("memagent", "answer").pieces[1::2] == ["prompt", "memory"]
-    assert load("memagent", "answer_boxed").pieces[1::2] == ["prompt", "memory"]
-
-
 @pytest.mark.parametrize(
     ("text", "kept"),
     [
@@ -132,6 +116,12 @@ def test_prompt_files_have_no_stray_places() -> None:
 )
 def test_after_think_keeps_what_follows_the_last_close(text: str, kept: str) -> None:
     assert after_think(text) == kept
+    assert after_think_unstripped(text).strip() == kept.strip()
+
+
+def test_what_follows_the_thinking_can_be_had_as_it_stands() -> None:
+    assert after_think_unstripped("<think>x</think> y </think>\n m \n") == "\n m \n"
+    assert after_think_unstripped(" plain\n") == " plain\n"
 
 
 def test_thinking_is_closed_when_nothing_is_left_open() -> None:
@@ -157,7 +147,7 @@ def test_thinking_is_closed_when_nothing_is_left_open() -> None:
 def test_flags_say_whether_replies_ended_and_memories_are_whole(
     texts: Observers, replies: list[Reply], valid: bool, complete: bool
 ) -> None:
-    _, outcome = _play(agents.build("memagent", tokenizer=None), "Who?", texts(["a"]), replies)
+    _, outcome = play(agents.build("memagent", tokenizer=None), "Who?", texts(["a"]), replies)
     assert outcome.flags == {"valid_interaction": valid, "memory_complete": complete}
 
 
@@ -165,7 +155,7 @@ def test_any_object_with_text_and_finish_is_a_reply(texts: Observers) -> None:
     class Said:
         text, finish = "<think>hm</think> forty", "stop"
 
-    _, outcome = _play(agents.build("memagent", tokenizer=None), "Who?", texts(["a"]), [Said(), Said()])
+    _, outcome = play(agents.build("memagent", tokenizer=None), "Who?", texts(["a"]), [Said(), Said()])
     assert outcome.answer_text == "forty"
     assert outcome.memory == "forty"
 
