@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from agent_play import Watched, Words, blocks, play, said
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from treeagent.errors import ConfigError
 from treeagent.infer import agents
@@ -283,6 +283,8 @@ ABC = ToolCall("retrievesearch", '{"query": "abc", "top_k": 5}')
         ("✿FUNCTION✿: f ✿ARGS✿: {}", [ToolCall("f", "{}")], False),
         ("✿FUNCTION✿: two\nlines\n✿ARGS✿: {}", [], False),
         ("✿FUNCTION✿: ✿ARGS✿: {}", [ToolCall("", "{}")], False),
+        ("✿FUNCTION✿:\n \n✿ARGS✿: {}", [ToolCall("", "{}")], False),
+        ("✿FUNCTION✿:\n\n✿ARGS✿: {}", [], False),
         ("✿FUNCTION✿: f\n✿ARGS✿: ```json\n{}\n``` so", [ToolCall("f", "```json\n{}\n```")], False),
         ("✿FUNCTION✿: f\n✿ARGS✿: {never closed", [ToolCall("f", "{never closed")], False),
         ('✿FUNCTION✿: f\n✿ARGS✿: {"a": "✿"}', [], False),
@@ -311,6 +313,7 @@ PIECES = [
 ]
 
 
+@settings(max_examples=1_000)
 @given(st.lists(st.sampled_from(PIECES), max_size=14).map("".join))
 def test_calls_are_those_that_the_released_expression_finds(text: str) -> None:
     found = [(match[1].strip(), match[2].strip()) for match in RELEASED.finditer(text)]

@@ -189,6 +189,13 @@ def test_enhanced_looks_for_variety_among_the_best_40_or_six_times_top_k() -> No
     assert index.search("needle", 8, "q", 45) == [alike[0], "cat0", "cat1", *alike[1:6]]
 
 
+@pytest.mark.parametrize(("alike", "varied"), [(39, True), (40, False)])
+def test_the_fortieth_window_is_the_last_that_variety_is_looked_for_in(alike: int, varied: bool) -> None:
+    same = [_numbered(0, 60) + f" needle x{t}" for t in range(alike)]
+    index = _index([*same, *(f"cat{t}" for t in range(45)), "now"])
+    assert index.search("needle", 3, "q", alike + 45) == ([same[0], "cat0", same[1]] if varied else same[:3])
+
+
 def test_windows_without_any_term_neither_break_nor_score() -> None:
     assert _index(["-- ??", "!!", "**"]).search("cat", 3, "q", 0) == ["!!", "**"]
     assert _index(["now"]).search("cat", 3, "q", 0) == []
