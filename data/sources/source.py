@@ -27,12 +27,13 @@ Skipped = Counter[str]
 @dataclass(frozen=True)
 class RawFile:
     """One file or response as it came: where it lay (an archive's member as `ARCHIVE!/MEMBER`), its characters, the
-    SHA-256 of its bytes, and the address it came from ("" for files on disk)."""
+    SHA-256 of its bytes, and the address and date (UTC) it came from ("" for files on disk)."""
 
     path: str
     text: str
     sha256: str
     url: str = ""
+    date: str = ""
 
     @classmethod
     def of(cls, path: str, text: str, url: str = "") -> RawFile:
