@@ -76,9 +76,10 @@ class Server:
             return read(decoded(answer))
         except TimeoutError:
             raise CallError(f"{self.url}: no answer within {seconds:g} s", status=0, again=True) from None
-        except (httpx2.TransportError, httpx2.DecodingError) as error:
+        except (httpx2.TransportError, httpx2.DecodingError, httpx2.InvalidURL) as error:
             reason = self.shown(f"{type(error).__name__}: {error}".removesuffix(": "))
-            raise CallError(f"{self.url}: {reason}", status=0, again=True) from None
+            again = not isinstance(error, httpx2.InvalidURL)
+            raise CallError(f"{self.url}: {reason}", status=0, again=again) from None
         except CallError as error:
             error.reason = f"{self.url}: {self.shown(error.reason)}"
             raise
@@ -95,6 +96,7 @@ class Server:
                         raise CallError(f"the response is longer than {self._most_bytes} bytes")
                     parts.append(part)
         finally:
+            client.cookies.clear()  # or a server could make requests grow
             self._idle.append(client)
         return response.status_code, response.headers, b"".join(parts)
 

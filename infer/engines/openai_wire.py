@@ -180,6 +180,8 @@ def _text(choice: Any, reason: str, opening: str) -> tuple[str, Literal["stop", 
     text = _clean(content or "")
     if opening:
         text, thought = _continuation(text, opening), "" if thought.strip() in opening else thought
+        if not text:  # parsers that wait for an end of thinking, which the opening has, take all for thinking
+            text, thought = _clean(thought), ""
     if not (text or thought):
         if refusal := _member(message, "refusal", str):
             raise CallError(f"the server withheld the reply: {refusal}")

@@ -374,6 +374,19 @@ def test_an_address_where_nothing_answers_is_an_error_at_once(serve: Serve, conn
         ask(connect(server))
 
 
+def test_a_name_that_no_address_can_have_is_an_error(connect: Connect) -> None:
+    with pytest.raises(ModelError, match="InvalidURL"):
+        ask(connect(base_url=("http://\u2603.example/v1",)))
+
+
+def test_a_server_cannot_make_requests_grow(serve: Serve, connect: Connect) -> None:
+    server = serve([says(json.loads(said().body), set_cookie=f"c{n}={n}; Path=/") for n in range(3)])
+    engine = connect(server, concurrency=1)
+    for _ in range(3):
+        assert ask(engine).text == "fine"
+    assert all("cookie" not in seen.headers for seen in server.seen)
+
+
 @pytest.mark.parametrize("status", [401, 403])
 def test_a_refused_request_without_a_key_asks_for_one(serve: Serve, connect: Connect, status: int) -> None:
     with pytest.raises(ModelError, match=r"no key was sent; name one in openai\.key_env"):
@@ -490,8 +503,10 @@ def test_a_server_that_repeats_what_it_continues_is_understood(serve: Serve, con
         server = serve([said("<think>Hm.", "length"), said(repeated + "The answer.")])
         assert ask(connect(server), request(think=5)).text == opening + "The answer."
     split = said("The answer.", message={"reasoning_content": f"Hm.\n\n{CLOSING}"})
-    server = serve([said("<think>Hm.", "length"), split])
-    assert ask(connect(server), request(think=5)).text == opening + "The answer."
+    all_of_it = said(None, message={"reasoning_content": "The answer."})
+    for second in (split, all_of_it):
+        server = serve([said("<think>Hm.", "length"), second])
+        assert ask(connect(server), request(think=5)).text == opening + "The answer."
 
 
 def test_thinking_that_the_server_split_off_is_put_back(serve: Serve, connect: Connect) -> None:
