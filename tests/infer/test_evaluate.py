@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from benchmark_folder import write
 from rich.console import Console
 from treeagent import config as recipes
 from treeagent.data.rollout import Example, Reference, Reply, Request
@@ -39,46 +40,10 @@ def _examples() -> list[Example]:
     return [*examples, examples[-1]]
 
 
-def _write(folder: Path, examples: Sequence[Example]) -> None:
-    """A benchmark folder as the design describes it, written without the builder."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    (folder / "data").mkdir(parents=True, exist_ok=True)
-    rows = [
-        {
-            "id": example.key,
-            "base_id": example.base_id,
-            "task": example.task,
-            "format": example.format,
-            "length": example.length,
-            "context": example.context,
-            "question": example.question,
-            "answers": list(example.reference.values),
-            "answer_kind": example.reference.kind,
-            "ordered": example.reference.ordered,
-            "count": example.reference.count,
-            "spec": example.spec,
-            "source": "made here",
-            "license": "none",
-            "support": [],
-        }
-        for example in examples
-    ]
-    types = {"length": pa.int32(), "count": pa.int32(), "context": pa.large_string(), "ordered": pa.bool_()}
-    lists = {"answers": pa.list_(pa.string()), "support": pa.list_(pa.float64())}
-    schema = pa.schema([(name, (types | lists).get(name, pa.string())) for name in rows[0]])
-    pq.write_table(pa.Table.from_pylist(rows, schema), folder / "data" / "test-00000-of-00001.parquet")
-    card = "---\nconfigs:\n- config_name: default\n  data_files:\n  - split: test\n    path: data/test-*.parquet\n---\n"
-    (folder / "README.md").write_text(card)
-    facts = {"tasks": sorted({example.task for example in examples}), "lengths": [64]}
-    (folder / "manifest.json").write_text(json.dumps({"splits": {"test": facts}}))
-
-
 @pytest.fixture(scope="module")
 def benchmark(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("benchmark")
-    _write(folder, _examples())
+    write(folder, _examples())
     return folder
 
 
@@ -290,10 +255,10 @@ def test_other_contents_are_another_run_and_other_places_are_not(
     _evaluate(settings, backend())
     with pytest.raises(RunError, match="other model:"):
         _evaluate(settings, backend(model="another"))
-    _write(tmp_path / "moved", _examples())
+    write(tmp_path / "moved", _examples())
     moved = dataclasses.replace(settings, benchmark=Benchmark(folder=str(tmp_path / "moved")), traces=True)
     _evaluate(moved, backend())
-    _write(tmp_path / "moved", _examples()[1:])
+    write(tmp_path / "moved", _examples()[1:])
     with pytest.raises(RunError, match=r"benchmark\.examples"):
         _evaluate(moved, backend())
 
@@ -325,7 +290,7 @@ def test_a_document_that_is_none_names_its_example_and_loses_nothing(
     settings: EvaluateConfig, backend: Any, tmp_path: Path
 ) -> None:
     broken = dataclasses.replace(_examples()[2], context='{"a": }')
-    _write(tmp_path / "broken", [*_examples()[:2], broken])
+    write(tmp_path / "broken", [*_examples()[:2], broken])
     config = dataclasses.replace(settings, benchmark=Benchmark(folder=str(tmp_path / "broken")))
     with pytest.raises(InputError, match=f"example {broken.key} .*not valid json: line 1, column 7"):
         _evaluate(config, backend())

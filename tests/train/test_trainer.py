@@ -62,7 +62,7 @@ def test_the_recorded_prompt_is_the_chat_template_of_the_request(trainer: Any) -
 
 
 def test_a_request_beyond_the_limit_is_not_sent(trainer: Any) -> None:
-    trainer.request_limit = 10  # "<user>", seven letters, "<reply>": 9 tokens
+    trainer.positions = 10  # "<user>", seven letters, "<reply>": 9 tokens
     fits, too_long = trainer.sample([ask("a" * 7, 1), ask("a" * 7, 2)])
     assert fits.finish != "overflow"
     assert (too_long.finish, too_long.completion_ids, too_long.n_requests) == ("overflow", (), 0)
