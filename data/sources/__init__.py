@@ -4,12 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from . import geonames
+from . import clinicaltrials, contractsfinder, crossref, gbif, geonames, nvd, reporter, usaspending, usgs
 from .source import Offline, RawFile, Skipped, Source, Wish
 
-SOURCES: Mapping[str, Source] = {
-    source.name: source
-    for source in (Offline("geonames", ("json",), geonames.LICENSE, geonames.ATTRIBUTION, geonames.load),)
-}
+_ALL: tuple[Source, ...] = (
+    Offline("geonames", ("json",), geonames.LICENSE, geonames.ATTRIBUTION, geonames.load),
+    usgs.SOURCE,
+    nvd.SOURCE,
+    reporter.SOURCE,
+    clinicaltrials.SOURCE,
+    gbif.SOURCE,
+    crossref.SOURCE,
+    contractsfinder.SOURCE,
+    usaspending.SOURCE,
+)
+SOURCES: Mapping[str, Source] = {source.name: source for source in _ALL}
 
 __all__ = ["SOURCES", "RawFile", "Skipped", "Source", "Wish"]

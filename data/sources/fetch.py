@@ -14,7 +14,7 @@ import json
 import random
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -49,14 +49,15 @@ class Bounds:
 @dataclass(frozen=True)
 class Call:
     """One request. `body`: JSON to post. `suffix` is the kind of file that comes. `pace`: seconds between two requests
-    to this host. `busy`: statuses by which this host says that it was asked too often, besides 429. `check` is given
-    the body's path and raises ValueError where the body is not whole."""
+    to this host. `busy`: further statuses by which this host says that it was asked too often, each with the seconds
+    to wait where it does not say how long. `check` is given the body's path and raises ValueError where the body is
+    not whole."""
 
     url: str
     body: Any = None
     suffix: str = ".json"
     pace: float = 1.0
-    busy: frozenset[int] = frozenset()
+    busy: tuple[tuple[int, float], ...] = ()
     most_bytes: int | None = None
     check: Callable[[Path], object] | None = None
 
@@ -184,8 +185,10 @@ class Fetcher:
 
     def _take(self, call: Call, response: httpx2.Response, file: BinaryIO, until: float) -> None:
         status, size = response.status_code, 0
-        if status in _PASSING or status in call.busy:
-            raise _PassingError(f"status {status}", _retry_after(response.headers.get("retry-after")))
+        busy = dict(call.busy)
+        if status in _PASSING or status in busy:
+            said = _retry_after(response.headers.get("retry-after"))
+            raise _PassingError(f"status {status}", busy.get(status) if said is None else said)
         if status != 200:
             raise RefusedError(f"{_shown(call.url)}: the server answers with status {status}", status)
         most = call.most_bytes or self.bounds.response_bytes
@@ -243,9 +246,13 @@ def is_json(path: Path) -> None:
         raise ValueError("nested too deep") from error
 
 
-def address(url: str, **query: str | int) -> str:
-    """The address with a query in the given order."""
-    return f"{url}?{httpx2.QueryParams({key: str(value) for key, value in query.items()})}"
+def address(url: str, query: Mapping[str, str | int | Sequence[str]]) -> str:
+    """The address with a query in the given order; a list repeats its name, "" leaves it out."""
+    pairs: list[tuple[str, str | int | float | bool | None]] = []
+    for name, value in query.items():
+        values = [str(value)] if isinstance(value, str | int) else value
+        pairs.extend((name, one) for one in values if one)
+    return f"{url}?{httpx2.QueryParams(pairs)}"
 
 
 def _arguments(call: Call, url: str) -> dict[str, Any]:
