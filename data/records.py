@@ -1,120 +1,105 @@
 """Record lists inside any document, read from its own text.
 
-Works on the tree of `data.tree.Document` alone: a record list is an array whose elements are like objects, a record is
-the slice of its source. This is the reading that validation trusts: it knows nothing of how a document was made.
+`find` discovers them: lists and maps of like objects in JSON, YAML and JavaScript, what OpenAPI documents list, tables,
+definitions and repeated elements in HTML. `select` reads the records that a scope means, as it is executed on a
+context. Both read typed values with their places and resolve nothing: what two readers may read in two ways is a fault.
 """
 
 from __future__ import annotations
 
-import json
-from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+import sys
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from ..errors import InputError
-from .catalog import FieldPath
-from .tree import Document, Node
-
-FieldKind = Literal["text", "number", "boolean", "null", "list", "mixed"]
-_ALIKE = 0.5  # of the keys of all records, the share that a record must have for the list to be one of like records
-
-
-@dataclass(frozen=True)
-class RecordList:
-    """An ordered list of records: its path, the records' values and their spans (characters) in the document."""
-
-    path: str
-    records: tuple[dict[str, Any], ...]
-    spans: tuple[tuple[int, int], ...]
+from .formats.html_tree import HtmlDocument
+from .formats.javascript_tree import JavascriptDocument
+from .formats.yaml_tree import YamlDocument
+from .record_lists import openapi
+from .record_lists.html_lists import read_html
+from .record_lists.items import Reading
+from .record_lists.javascript_values import initialisers, read_initialiser
+from .record_lists.json_values import read_json
+from .record_lists.lists import RecordList, found_in, located, name_of
+from .record_lists.patterns import EVERY, Step, items_at, objects_at, parsed, written
+from .record_lists.yaml_values import read_yaml
+from .tree import Document
 
 
 def find(document: Document) -> list[RecordList]:
-    """The outermost lists of at least two like objects, in document order."""
-    found, walk = [], [document.root]
-    while walk:
-        node = walk.pop()
-        if node.kind == "array" and _is_record_list(document, node):
-            found.append(_read(document, node))
-        elif node.kind in ("array", "object"):
-            walk.extend(reversed(document.children(node)))
-    return found
+    """The record lists of a document, in its order; of lists in lists, the outermost. Those of a YAML stream and of a
+    JavaScript file come document by document and initialiser by initialiser, with patterns relative to them."""
+    if isinstance(document, HtmlDocument):
+        return read_html(document)
+    return [found for reading in readings(document) for found in find_in(reading)]
+
+
+def readings(document: Document) -> Iterator[Reading]:
+    """The values of a document: of JSON one, of YAML one a document of the stream, of JavaScript one an initialiser."""
+    if isinstance(document, YamlDocument):
+        yield from read_yaml(document)
+    elif isinstance(document, JavascriptDocument):
+        yield from (read_initialiser(document, name, node) for name, node in initialisers(document))
+    elif document.format == "json":
+        yield read_json(document)
+
+
+def find_in(reading: Reading) -> Iterator[RecordList]:
+    """The record lists of one value."""
+    value = reading.value
+    if openapi.is_openapi(value):
+        for pattern, named in openapi.LISTS:
+            found = select(reading, parsed(pattern), named)
+            if len(found.records) > 1:
+                yield found
+        return
+    for steps in found_in(value):
+        yield select(reading, (*steps, EVERY), name_of(steps) or reading.label)
 
 
 def read(document: Document, path: str) -> RecordList:
-    """The list of objects at `path`, of any length. Raises InputError where there is none."""
-    walk = [document.root]
-    while walk:
-        node = walk.pop()
-        here = document.path(node)
-        if here == path:
-            if node.kind != "array" or any(child.kind != "object" for child in document.children(node)):
-                raise InputError(f"{path} is not a list of objects")
-            return _read(document, node)
-        if node.kind in ("array", "object") and path.startswith(here):
-            walk.extend(reversed(document.children(node)))
-    raise InputError(f"nothing lies at {path}")
+    """The list of objects at `path` of a JSON document, of any length. Raises InputError where there is none."""
+    reading = next(readings(document))
+    here: Any = reading.value
+    for step in parsed(path):
+        try:
+            here = here[step]
+        except (KeyError, IndexError, TypeError):
+            raise InputError(f"nothing lies at {path}") from None
+    if not isinstance(here, list) or any(not isinstance(element, dict) for element in here):
+        raise InputError(f"{path} is not a list of objects")
+    found = select(reading, (*parsed(path), EVERY))
+    if found.fault:
+        raise InputError(f"{path}: {found.fault}")
+    return found
 
 
-def fields(records: Sequence[dict[str, Any]]) -> dict[FieldPath, FieldKind]:
-    """The fields of the records, nested objects followed, with their kinds; "mixed" where records disagree. A null
-    agrees with everything."""
-    kinds: dict[FieldPath, FieldKind] = {}
-    for record in records:
-        for path, value in _leaves(record):
-            kind, before = _kind(value), kinds.get(path)
-            if before in (None, "null"):
-                kinds[path] = kind
-            elif kind not in ("null", before):
-                kinds[path] = "mixed"
-    return kinds
+def select(reading: Reading, steps: Sequence[Step], named: str = "") -> RecordList:
+    """The objects of a value that the steps lead to."""
+    matched = list(objects_at(reading.value, steps))
+    pattern = written(steps)
+    return RecordList(
+        written(steps[:-1]) if steps and steps[-1] is EVERY else pattern,
+        pattern,
+        "objects",
+        [record for _, record in matched],
+        [keys for keys, _ in matched],
+        named,
+        "",
+        _fault(reading, pattern, steps, matched),
+        places=lambda: located(items_at(reading.root, steps)),
+    )
 
 
-def _is_record_list(document: Document, node: Node) -> bool:
-    children = document.children(node)
-    if len(children) < 2 or any(child.kind != "object" or not child.n_children for child in children):
-        return False
-    steps = [{document.step(member) for member in document.children(child)} for child in children]
-    common = Counter(step for keys in steps for step in keys)
-    usual = {step for step, times in common.items() if times > _ALIKE * len(children)}
-    return bool(usual) and all(len(keys & usual) >= _ALIKE * len(usual) for keys in steps)
-
-
-def _read(document: Document, node: Node) -> RecordList:
-    children = document.children(node)
-    values = tuple(_value(document.text[child.content : child.end], document, child) for child in children)
-    return RecordList(document.path(node), values, tuple((child.content, child.end) for child in children))
-
-
-def _value(text: str, document: Document, node: Node) -> Any:
-    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        if len({key for key, _ in pairs}) < len(pairs):
-            raise InputError(f"{document.path(node)} has a key twice; its value is not clear")
-        return dict(pairs)
-
-    try:
-        return json.loads(text, object_pairs_hook=unique)
-    except RecursionError:
-        raise InputError(f"{document.path(node)} is nested too deep to be a record") from None
-    except ValueError as error:
-        raise InputError(f"{document.path(node)}: {error}") from error
-
-
-def _leaves(record: dict[str, Any]) -> Iterable[tuple[FieldPath, Any]]:
-    walk: list[tuple[FieldPath, Any]] = [((), record)]
-    while walk:
-        path, value = walk.pop()
-        if isinstance(value, dict):
-            walk.extend(reversed([((*path, key), item) for key, item in value.items()]))
-        else:
-            yield path, value
-
-
-def _kind(value: Any) -> FieldKind:
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return "boolean"
-    if isinstance(value, int | float):
-        return "number"
-    return "list" if isinstance(value, list) else "text"
+def _fault(
+    reading: Reading, pattern: str, steps: Sequence[Step], matched: Sequence[tuple[tuple[str, ...], dict[str, Any]]]
+) -> str:
+    """Why the records may be read in another way: a fault of the whole, one inside them, or a record that is none."""
+    spans = [(item.start, item.end) for item in items_at(reading.root, steps)] if reading.faults else []
+    for fault in reading.faults:
+        before = bisect_right(spans, (fault.at, sys.maxsize)) - 1
+        if not fault.local or (before >= 0 and fault.at < spans[before][1]):
+            return fault.reason
+    wrong = (openapi.fault_of(pattern, keys) for keys, _ in matched)
+    return next(filter(None, wrong), "") if openapi.is_openapi(reading.value) else ""

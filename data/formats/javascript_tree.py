@@ -136,6 +136,14 @@ class JavascriptDocument(Document):
         end = self._values[leaf.content][1]
         return self.text[leaf.start : leaf.content + 1], self.text[end - 1 : leaf.end]
 
+    def literal(self, node: Node) -> Syntax:
+        """The syntax of an object or array."""
+        return self._values[node.content][0]
+
+    def characters(self, position: int) -> int:
+        """Characters before a byte position of the syntax."""
+        return self._source.char(position)
+
     def _bare(self, literal: Syntax) -> Node:
         """The root of a text that is one literal, with the comments around it."""
         return self._value(literal, *self._solid(), None, 0)
