@@ -46,14 +46,15 @@ def server(latency: float, concurrency: int) -> Iterator[str]:
 
 def examples(count: int, tokenizer: Tokenizer, budget: int) -> list[Example]:
     """Documents of `SECTIONS` sections of about `budget` tokens each, no two alike."""
+    towns = 10 * budget * 19 // 20 // tokenizer.count(json.dumps([{"town": "Town 100-5-20", "people": 12345}] * 10))
     made = []
     for i in range(count):
-        parts = {f"part{k}": [{"town": f"Town {i}-{k}-{j}", "people": i * k + j} for j in range(1000)] for k in range(8)}
-        for part in parts.values():
-            while tokenizer.count(json.dumps(part)) > budget * 0.9:
-                del part[len(part) * 9 // 10 :]
-        question = f"How many people live in Town {i}-3-2?"
-        made.append(Example(json.dumps(parts), "json", question, Reference((str(i * 3 + 2),), "number")))
+        parts = {
+            f"part{k}": [{"town": f"Town {100 + i}-{k}-{10 + j}", "people": 10_000 + i * k + j} for j in range(towns)]
+            for k in range(SECTIONS)
+        }
+        question = f"How many people live in Town {100 + i}-3-12?"
+        made.append(Example(json.dumps(parts), "json", question, Reference((str(10_002 + i * 3),), "number")))
     return made
 
 
