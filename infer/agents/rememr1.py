@@ -44,17 +44,16 @@ class ReMemR1(TokenAsker):
         `valid_interaction`: every memory reply held exactly one update and at most one recall, each well-formed.
         `memory_complete`: every memory was non-empty, and its reply ended by itself, its thinking closed.
         """
-        tokenizer = self.loaded_tokenizer
+        memories = Memories(self.loaded_tokenizer)
         question, memory, recalled = question.strip(), NO_MEMORY, NO_RECALL
-        stored: dict[str, None] = {}
         valid = complete = True
         for t in range(observer.n):
             chunk = observer.observe(t, question)
             values = {"prompt": question, "recalled_memory": recalled, "memory": memory, "chunk": chunk}
             reply = yield self.ask("memory", "memory", values, section=t)
             memory, query = drop_recall(reply.text), parse_recall(reply.text)
-            stored[memory] = None
-            recalled = NO_RECALL if query is None else recall(query, list(stored), tokenizer)
+            memories.add(memory)
+            recalled = NO_RECALL if query is None else memories.recall(query)
             valid &= _kept_to_protocol(reply.text, query)
             complete &= ended(reply) and closed(reply) and bool(memory)
             observer.commit(t, memory)
@@ -74,21 +73,36 @@ def drop_recall(text: str) -> str:
     return _RECALLS.sub("", text).strip()
 
 
-def recall(query: str, memories: Sequence[str], tokenizer: Tokenizer) -> str:
-    """The memory most similar to `query`, the last of equals, even if nothing is similar. Where no memory has any token
-    there is nothing to compare, and the word `None` is recalled, as in the released evaluation."""
-    sims = similarities(query, memories, tokenizer)
-    return memories[max(range(len(sims)), key=lambda i: (sims[i], i))] if sims else "None"
+class Memories:
+    """The memories of one rollout, each once, in the order in which they first came. A memory is split into tokens when
+    a recall first needs it, and no more than once."""
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self._tokenizer = tokenizer
+        self._tokens: dict[str, list[str]] = {}
+
+    def add(self, memory: str) -> None:
+        """Stores a memory, unless it is there."""
+        self._tokens.setdefault(memory, [])
+
+    def recall(self, query: str) -> str:
+        """The memory most similar to `query`, the last of equals, even if nothing is similar. Where no memory has any
+        token there is nothing to compare, and the word `None` is recalled, as in the released evaluation."""
+        for memory, tokens in self._tokens.items():
+            if not tokens:
+                tokens += spelled(memory, self._tokenizer)
+        sims = similarities(spelled(query, self._tokenizer), list(self._tokens.values()))
+        return list(self._tokens)[max(range(len(sims)), key=lambda i: (sims[i], i))] if sims else "None"
 
 
-def similarities(query: str, memories: Sequence[str], tokenizer: Tokenizer) -> list[float]:
-    """Cosine of the TF-IDF vectors of `query` and of each memory, fitted on the memories; empty if these have no
-    tokens."""
+def similarities(query: Sequence[str], memories: Sequence[Sequence[str]]) -> list[float]:
+    """Cosine of the TF-IDF vectors of `query` and of each memory, all given as tokens, fitted on the memories; empty if
+    these have no tokens."""
     from sklearn.feature_extraction.text import TfidfVectorizer
     from sklearn.metrics.pairwise import cosine_similarity
 
-    options: dict[str, Any] = {"tokenizer": lambda text: spelled(text, tokenizer), "token_pattern": None}
-    vectorizer = TfidfVectorizer(**options)  # it warns of a pattern besides a tokenizer
+    options: dict[str, Any] = {"analyzer": list}  # everything is split already; its stubs know only names
+    vectorizer = TfidfVectorizer(**options)
     try:
         matrix = vectorizer.fit_transform(memories)
     except ValueError:  # an empty vocabulary
@@ -97,9 +111,9 @@ def similarities(query: str, memories: Sequence[str], tokenizer: Tokenizer) -> l
 
 
 def spelled(text: str, tokenizer: Tokenizer) -> list[str]:
-    """The tokens of a text by which memories are compared: as the vocabulary spells them, without the mark of a blank
-    before a word, so that a word is the same token at the start of a line."""
-    backend = getattr(tokenizer, "_hf", None)
+    """The tokens by which memories are compared: those of the text in lower case, as the vocabulary spells them but
+    without the mark of a blank before a word, so that a word is the same token at the start of a line."""
+    text, backend = text.lower(), getattr(tokenizer, "_hf", None)
     if backend is not None:
         return [token.replace("Ġ", "") for token in backend.encode(text, add_special_tokens=False).tokens]
     return [tokenizer.decode([id]).replace(" ", "") for id in tokenizer.encode(text)]

@@ -13,11 +13,11 @@ from agent_play import Watched, Words, blocks, play, said
 from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers_at_hand import trained
-from treeagent.data.tokens import load_tokenizer
+from treeagent.data.tokens import Tokenizer, load_tokenizer
 from treeagent.errors import ConfigError
 from treeagent.infer import agents
 from treeagent.infer.agents import Reply, Request
-from treeagent.infer.agents.rememr1 import drop_recall, parse_recall, recall, similarities, spelled
+from treeagent.infer.agents.rememr1 import Memories, drop_recall, parse_recall, similarities, spelled
 
 WORDS = load_tokenizer(Words())
 THREE = ["first section", "second section", "third section"]
@@ -29,6 +29,14 @@ def _rememr1(**options: Any) -> agents.Agent:
 
 def _recalled(request: Request) -> str:
     return said(request).split("<recalled_memory>\n")[1].split("\n</recalled_memory>")[0]
+
+
+def recall(query: str, memories: Sequence[str], tokenizer: Tokenizer) -> str:
+    """What a rollout with these memories recalls."""
+    store = Memories(tokenizer)
+    for memory in memories:
+        store.add(memory)
+    return store.recall(query)
 
 
 def _memory(request: Request) -> str:
@@ -152,9 +160,10 @@ def test_a_reply_is_read_as_the_released_evaluation_reads_it(text: str, query: s
 
 def test_similarities_are_those_of_scikit_learn_as_released() -> None:
     corpus = ["alpha beta", "beta gamma gamma", "delta"]
-    assert similarities("gamma x", corpus, WORDS) == pytest.approx([0, 0.934702, 0], abs=1e-6)
+    split = [memory.split() for memory in corpus]
+    assert similarities(["gamma", "x"], split) == pytest.approx([0, 0.934702, 0], abs=1e-6)
     assert recall("gamma x", corpus, WORDS) == "beta gamma gamma"
-    assert similarities("zzz", corpus, WORDS) == [0, 0, 0]
+    assert similarities(["zzz"], split) == [0, 0, 0]
     assert recall("zzz", corpus, WORDS) == "delta"
 
 
@@ -180,8 +189,25 @@ TEXTS = st.lists(st.sampled_from("abcd"), min_size=1, max_size=5)
 
 @given(TEXTS, st.lists(TEXTS, min_size=1, max_size=5))
 def test_similarities_follow_the_formula(query: list[str], corpus: list[list[str]]) -> None:
-    found = similarities(" ".join(query), [" ".join(document) for document in corpus], WORDS)
-    assert found == pytest.approx(_tfidf(query, corpus), abs=1e-12)
+    assert similarities(query, corpus) == pytest.approx(_tfidf(query, corpus), abs=1e-12)
+
+
+def test_similarities_are_those_of_a_vectorizer_that_splits_texts_itself() -> None:
+    from sklearn.feature_extraction.text import TfidfVectorizer
+    from sklearn.metrics.pairwise import cosine_similarity
+
+    tokenizer = trained("gpt2")
+
+    def released(text: str) -> list[str]:
+        return [token.replace("Ġ", "") for token in tokenizer.encode(text.lower()).tokens]
+
+    corpus, query = ["Word alpha  beta", "alpha\nALPHA gamma", "naïve città", "  "], "Alpha città"
+    options: dict[str, Any] = {"tokenizer": released, "token_pattern": None}
+    vectorizer = TfidfVectorizer(**options)
+    matrix = vectorizer.fit_transform(corpus)
+    ours = [spelled(text, load_tokenizer(tokenizer)) for text in [query, *corpus]]
+    expected = cosine_similarity(vectorizer.transform([query]), matrix)[0]
+    assert similarities(ours[0], ours[1:]) == pytest.approx(list(expected), abs=1e-12)
 
 
 def test_the_last_of_equal_memories_is_recalled() -> None:
