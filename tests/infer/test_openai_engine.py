@@ -551,6 +551,15 @@ def test_ids_go_on_where_the_thinking_was_cut_and_what_was_inserted_is_marked(se
     assert reply.logprobs == (*[-0.5] * 9, *[0.0] * len(INSERTED), *[-0.5] * 4)
 
 
+def test_an_end_token_of_the_thinking_is_left_out_of_what_goes_on(serve: Serve, connect: Connect) -> None:
+    thought = codes("<think>Hm</think>")
+    server = serve([said("<think>Hm</think>", token_ids=[*thought, 0]), said("Yes", token_ids=codes("Yes"))])
+    reply = ask(connect(server, renderer=Letters(), api="completions", prompt_format="ids"), request("Hi", think=20))
+    first, second = (seen.body["prompt"] for seen in server.seen)
+    assert second == first + thought
+    assert (list(reply.completion_ids), reply.inserted) == (thought + codes("Yes"), (0, 0))
+
+
 def test_ids_that_the_server_tells_in_a_chat_show_what_was_inserted(serve: Serve, connect: Connect) -> None:
     prompt, opening = codes("[user]Hi[assistant]"), codes("<think>Hm" + INSERTED)
 
@@ -619,6 +628,13 @@ def test_a_server_that_dies_costs_each_request_one_attempt_at_most(serve: Serve,
     assert max(reply.n_requests for reply in replies) == 2
     assert len(dead.seen) <= 4  # then it rests
     assert len(alive.seen) == 40
+
+
+def test_another_attempt_goes_to_another_server(serve: Serve, connect: Connect) -> None:
+    troubled, healthy = serve(lambda _: fails(500)), serve()
+    engine = connect(troubled, healthy)
+    assert [ask(engine).n_requests for _ in range(3)] == [2, 2, 2]
+    assert [len(server.seen) for server in (troubled, healthy)] == [3, 3]
 
 
 def test_closing_ends_what_is_under_way(serve: Serve, connect: Connect) -> None:

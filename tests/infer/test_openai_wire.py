@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Coroutine
 from datetime import UTC, datetime
 from typing import Any
 
@@ -104,6 +105,11 @@ def servers(*names: str) -> list[Server]:
     return [Server(f"http://{name}/v1", key=None, timeout=1.0) for name in names]
 
 
+def play(scene: Coroutine[Any, Any, None]) -> None:
+    """Runs a scene; one that waits for what never comes fails."""
+    asyncio.run(asyncio.wait_for(scene, 10))
+
+
 def test_slots_go_to_the_emptiest_server_and_to_those_who_wait_longest() -> None:
     async def scene() -> None:
         a, b = servers("a", "b")
@@ -120,7 +126,7 @@ def test_slots_go_to_the_emptiest_server_and_to_those_who_wait_longest() -> None
         lanes.give(a)
         assert await lanes.take() is a
 
-    asyncio.run(scene())
+    play(scene())
 
 
 def test_who_failed_at_a_server_goes_to_another_or_waits_for_it() -> None:
@@ -141,7 +147,38 @@ def test_who_failed_at_a_server_goes_to_another_or_waits_for_it() -> None:
         lanes.give(a)
         assert await lanes.take({a, b}) is a  # it has failed everywhere
 
-    asyncio.run(scene())
+    play(scene())
+
+
+def test_a_turn_that_is_cancelled_as_it_comes_goes_to_the_next() -> None:
+    async def scene() -> None:
+        (a,) = servers("a")
+        lanes = Lanes([a], 1, lambda: 0.0)
+        await lanes.take()
+        waiting = [asyncio.ensure_future(lanes.take()) for _ in range(2)]
+        await asyncio.sleep(0)
+        lanes.give(a)
+        waiting[0].cancel()
+        assert await waiting[1] is a
+        assert (waiting[0].cancelled(), a.under_way) == (True, 1)
+
+    play(scene())
+
+
+def test_who_avoids_what_is_free_keeps_the_place_in_line() -> None:
+    async def scene() -> None:
+        a, b = servers("a", "b")
+        lanes = Lanes([a, b], 1, lambda: 0.0)
+        assert [await lanes.take() for _ in range(2)] == [a, b]
+        picky = [asyncio.ensure_future(lanes.take({a})) for _ in range(2)]
+        await asyncio.sleep(0)
+        lanes.give(a)
+        lanes.give(b)
+        assert await picky[0] is b
+        lanes.give(b)
+        assert await picky[1] is b
+
+    play(scene())
 
 
 def test_a_lost_server_rests_and_is_then_tried_by_one_request_at_a_time() -> None:
@@ -166,7 +203,7 @@ def test_a_lost_server_rests_and_is_then_tried_by_one_request_at_a_time() -> Non
         assert await more is a
         assert await lanes.take() is a
 
-    asyncio.run(scene())
+    play(scene())
 
 
 def test_when_all_servers_are_lost_none_rests() -> None:
@@ -176,7 +213,7 @@ def test_when_all_servers_are_lost_none_rests() -> None:
         lanes.give(await lanes.take(), answered=False)
         assert [await lanes.take(), await lanes.take()] == [a, a]
 
-    asyncio.run(scene())
+    play(scene())
 
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.booleans(), st.booleans()), max_size=60), st.integers(1, 3))
@@ -207,7 +244,7 @@ def test_no_server_ever_has_more_than_its_slots_and_none_is_lost(
         for task in tasks:
             task.cancel()
 
-    asyncio.run(scene())
+    play(scene())
 
 
 # Options.
