@@ -4,7 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from . import clinicaltrials, contractsfinder, crossref, gbif, geonames, nvd, reporter, usaspending, usgs
+from . import (
+    apisguru,
+    clinicaltrials,
+    contractsfinder,
+    crossref,
+    gbif,
+    geonames,
+    nvd,
+    reporter,
+    repositories,
+    usaspending,
+    usgs,
+    websrc,
+)
 from .source import Offline, RawFile, Skipped, Source, Wish
 
 _ALL: tuple[Source, ...] = (
@@ -17,6 +30,9 @@ _ALL: tuple[Source, ...] = (
     crossref.SOURCE,
     contractsfinder.SOURCE,
     usaspending.SOURCE,
+    websrc.SOURCE,
+    apisguru.SOURCE,
+    repositories.SOURCE,
 )
 SOURCES: Mapping[str, Source] = {source.name: source for source in _ALL}
 

@@ -1,0 +1,189 @@
+"""Web pages of the WebSRC v1.0 archive (CC BY 4.0): a unit is the inside of one page's body, its markup untouched.
+
+The archive is the user's: `archive` is its path or its address (then its host must be among the recipe's). Pages lie at
+`DOMAIN/NUMBER/processed_data/PAGE.html`; in a folder any HTML file counts as a page. A page whose markup would not end
+with it, so that it would swallow what follows in a context, is left out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ...errors import ConfigError, InputError
+from .. import records
+from ..catalog import Collection, Provenance, Unit, identity_of
+from ..formats import parse
+from ..frames import NATIVE, frame_for
+from ..record_lists.html_text import text_of
+from ..tree import Document, Node
+from .archives import SUFFIXES, is_archive, is_whole
+from .fetch import Call, Fetcher
+from .files import archived
+from .source import RawFile, Skipped, Wish
+
+LICENCE = "CC-BY-4.0"
+ATTRIBUTION = "WebSRC v1.0, X-LANCE Lab, https://x-lance.github.io/WebSRC/, CC BY 4.0"
+_ARCHIVE_BYTES = 4 << 30
+_LONGEST_TITLE = 120  # characters
+_TITLES = ("/title", "/h1", "/h2")
+_PROBE = "probe"
+_PLACE = re.compile(r"(?:^|/)([a-z]+)/(\d+)/processed_data/(\w+)\.html?\Z", re.I)
+
+
+@dataclass(frozen=True)
+class WebSrc:
+    """The source of HTML pages."""
+
+    name: str = "websrc"
+    formats: tuple[str, ...] = ("html",)
+    suffixes: tuple[str, ...] = (".html", ".htm")
+    hosts: tuple[str, ...] = ()
+    licence: str = LICENCE
+    attribution: str = ATTRIBUTION
+    options: Mapping[str, str] = field(default_factory=lambda: {"archive": ""})
+
+    def fetch(self, fetcher: Fetcher, wish: Wish) -> list[RawFile]:
+        """The pages of the user's archive. Raises ConfigError where the recipe names none."""
+        archive = wish.resolved(self)["archive"]
+        if not archive:
+            raise ConfigError(
+                "the source websrc needs its archive: options: {archive: PATH or URL}, or --from DIR with its pages"
+            )
+        if "://" not in archive:
+            path = Path(archive)
+            if not path.is_file():
+                raise InputError(f"{archive}: no such archive; a folder is read with --from")
+            return archived(path, self.suffixes, Skipped())
+        call = Call(archive, suffix=_suffix(archive), most_bytes=_ARCHIVE_BYTES, check=is_whole)
+        fetched = fetcher.get(call, [_host(archive)])
+        return archived(fetched.path, self.suffixes, Skipped(), name="websrc", url=fetched.url, date=fetched.date)
+
+    def read(self, files: Sequence[RawFile], skipped: Skipped | None = None) -> list[Collection]:
+        """One collection of all pages, equal ones once."""
+        skipped = Skipped() if skipped is None else skipped
+        pages: dict[str, tuple[RawFile, Document, str]] = {}
+        for file in files:
+            document = _parsed(file, skipped)
+            inside = inside_of(document) if document is not None else ""
+            if document is None:
+                continue
+            if not inside:
+                skipped["pages without a body"] += 1
+            elif (identity := identity_of([inside])) in pages:
+                skipped["pages seen before"] += 1
+            elif not stands_alone(inside):
+                skipped["pages that do not end where they end"] += 1
+            else:
+                pages[identity] = file, document, inside
+        titles = _titles([(file, document) for file, document, _ in pages.values()])
+        units = [
+            Unit(inside, identity, {"title": title}, self._origin(file))
+            for title, (identity, (file, _, inside)) in zip(titles, pages.items(), strict=True)
+        ]
+        if not units:
+            return []
+        origin = Provenance(
+            self.name,
+            LICENCE,
+            ATTRIBUTION,
+            "https://x-lance.github.io/WebSRC/",
+            {"content": identity_of(unit.identity for unit in units)},
+        )
+        tables = records.tables(units, "html", whole=False)
+        return [Collection(self.name, "html", units, tables, frame_for("html", title="Pages"), NATIVE, origin)]
+
+    def _origin(self, file: RawFile) -> Provenance:
+        place = f"{file.url}#{file.path.partition('!/')[2]}" if file.url else file.path
+        return Provenance(self.name, LICENCE, ATTRIBUTION, place, {"sha256": file.sha256})
+
+
+SOURCE = WebSrc()
+
+
+def inside_of(document: Document) -> str:
+    """What stands inside the page's body, "" if it has none or an empty one."""
+    body = _find(document, document.root, ("/html", "/body"))
+    children = document.children(body) if body is not None else []
+    return document.text[children[0].start : children[-1].end] if children else ""
+
+
+def stands_alone(inside: str) -> bool:
+    """Whether the inside of a page, put into an article, leaves an article after it as it is."""
+    text = f"<!DOCTYPE html><html><body><article>\n{inside}\n</article>\n<article>{_PROBE}</article></body></html>"
+    try:
+        document = parse(text, "html")
+    except InputError:
+        return False
+    body = _find(document, document.root, ("/html", "/body"))
+    held = document.children(body) if body is not None else []
+    if [document.step(node) for node in held] != ["/article[1]", "/article[2]"]:
+        return False
+    last = document.children(held[1])
+    return len(last) == 1 and last[0].kind == "text" and document.text[last[0].start : last[0].end] == _PROBE
+
+
+def _parsed(file: RawFile, skipped: Skipped) -> Document | None:
+    try:
+        return parse(file.text, "html")
+    except InputError:
+        skipped["files that cannot be read as HTML"] += 1
+        return None
+
+
+def _titles(pages: Sequence[tuple[RawFile, Document]]) -> list[str]:
+    """A visible name for each page that no other page has: its title or first heading, its place in the archive where
+    that is not enough."""
+    said = [_said(document) for _, document in pages]
+    times = Counter(name.casefold() for name in said)
+    titles, taken = [], set[str]()
+    for (file, _), name in zip(pages, said, strict=True):
+        title = name if name and times[name.casefold()] == 1 else f"{name} ({_place(file)})" if name else _place(file)
+        number, chosen = 2, title
+        while chosen.casefold() in taken:
+            chosen, number = f"{title} {number}", number + 1
+        taken.add(chosen.casefold())
+        titles.append(chosen)
+    return titles
+
+
+def _said(document: Document) -> str:
+    """The page's title, or else the text of its first top heading; "" if it has neither, or too long a one."""
+    walk, best = [document.root], dict.fromkeys(_TITLES, "")
+    while walk:
+        node = walk.pop()
+        tag = document.step(node).partition("[")[0] if node.kind == "element" else ""
+        if tag in best:
+            best[tag] = best[tag] or text_of(document.text, node.start, node.end).value
+        elif node.kind in ("element", "document"):
+            walk.extend(reversed(document.children(node)))
+    return next((name for name in best.values() if 0 < len(name) <= _LONGEST_TITLE), "")
+
+
+def _find(document: Document, node: Node, steps: Sequence[str]) -> Node | None:
+    """The node that the steps lead to."""
+    here: Node | None = node
+    for step in steps:
+        children = document.children(here) if here is not None else []
+        here = next((child for child in children if document.step(child) == step), None)
+    return here
+
+
+def _place(file: RawFile) -> str:
+    """Words for where a page lies."""
+    found = _PLACE.search(file.path)
+    if found:
+        return f"{found[1]} page {found[3]}"
+    return Path(file.path.rpartition("/")[2]).stem
+
+
+def _suffix(archive: str) -> str:
+    path = archive.split("?", 1)[0].lower()
+    return next((suffix for suffix in SUFFIXES if is_archive(path) and path.endswith(suffix)), ".zip")
+
+
+def _host(url: str) -> str:
+    return url.split("://", 1)[1].split("/", 1)[0]
