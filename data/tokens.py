@@ -72,6 +72,13 @@ class Tokenizer:
             return self._hf.decode(list(ids), skip_special_tokens=False)
         return self._backend.decode(list(ids))
 
+    def spelled(self, text: str) -> list[str]:
+        """The tokens of a text as the vocabulary writes them (a blank before a word may be a mark), or decoded one by
+        one where the vocabulary has no spelling."""
+        if self._hf is not None:
+            return self._hf.encode(text, add_special_tokens=False).tokens
+        return [self.decode([id]) for id in self.encode(text)]
+
     def count(self, text: str) -> int:
         return self.count_all([text])[0]
 

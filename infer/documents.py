@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import multiprocessing
 from collections import OrderedDict
+from collections.abc import Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
@@ -12,6 +13,7 @@ from types import TracebackType
 
 from ..data.tokens import Tokenizer
 from ..errors import RunError
+from .agents import Agent
 from .reading import Readings, readings
 
 
@@ -22,9 +24,19 @@ class Documents:
     `with`, or close it, where there are workers.
     """
 
-    def __init__(self, tokenizer: Tokenizer, budget: int = 5000, *, capacity: int = 16, workers: int = 0) -> None:
-        """`capacity`: how many documents are kept for those who ask again; one that is being read lives on without."""
+    def __init__(
+        self,
+        tokenizer: Tokenizer,
+        budget: int = 5000,
+        *,
+        capacity: int = 16,
+        workers: int = 0,
+        agents: Sequence[Agent] = (),
+    ) -> None:
+        """`capacity`: how many documents are kept for those who ask again; one that is being read lives on without.
+        Workers also derive what these `agents` make of sections before any question."""
         self.tokenizer, self.budget, self.capacity, self.workers = tokenizer, budget, max(capacity, 1), workers
+        self._agents = tuple(agents)
         self._kept: OrderedDict[tuple[str, bytes], Future[Readings]] = OrderedDict()
         self._pool: ProcessPoolExecutor | None = None
 
@@ -65,7 +77,7 @@ class Documents:
         """Workers send back the cuts alone; the text, which is here, is put in again."""
         if self._pool is None:
             context = multiprocessing.get_context("spawn")
-            self._pool = ProcessPoolExecutor(self.workers, context, _begin, (self.tokenizer, self.budget))
+            self._pool = ProcessPoolExecutor(self.workers, context, _begin, (self.tokenizer, self.budget, self._agents))
         whole: Future[Readings] = Future()
 
         def unpack(packed: Future[Readings]) -> None:
@@ -78,20 +90,25 @@ class Documents:
             if error is not None:
                 whole.set_exception(error)
             else:
-                whole.set_result({name: replace(r, text=text, shared={}) for name, r in packed.result().items()})
+                whole.set_result({name: replace(r, text=text) for name, r in packed.result().items()})
 
         self._pool.submit(_cut, text, format).add_done_callback(unpack)
         return whole
 
 
-_worker: tuple[Tokenizer, int] | None = None
+_worker: tuple[Tokenizer, int, tuple[Agent, ...]] | None = None
 
 
-def _begin(tokenizer: Tokenizer, budget: int) -> None:
+def _begin(tokenizer: Tokenizer, budget: int, agents: tuple[Agent, ...]) -> None:
     global _worker
-    _worker = tokenizer, budget
+    _worker = tokenizer, budget, agents
 
 
 def _cut(text: str, format: str) -> Readings:
     assert _worker is not None
-    return {name: reading.packed() for name, reading in readings(text, format, *_worker).items()}
+    tokenizer, budget, agents = _worker
+    cut = readings(text, format, tokenizer, budget)
+    for reading in cut.values():
+        for agent in agents:
+            reading.shared.update(agent.derive([reading.source(t) for t in range(len(reading.sections))]))
+    return {name: reading.packed() for name, reading in cut.items()}

@@ -32,6 +32,7 @@ from .agents import Agent
 from .backend import Backend, backend_of
 from .config import EvaluateConfig
 from .documents import Documents
+from .engines import Engine
 from .environment import MemoryEnv
 from .progress import Meter, expected_calls
 from .run import drive
@@ -161,18 +162,24 @@ class _Evaluation:
                 owed.append(group)
         if not owed:
             return
-        engine = self.backend.engine()
-        most = self.config.batch_size if self.config.padded else self.config.rollouts
-        with engine, Documents(self.tokenizer, self.config.budget, capacity=2 * most, workers=self.config.workers) as d:
+        with self.backend.engine() as engine, self._documents() as documents:
             if self.config.padded:
                 for group, following in zip(owed, [*owed[1:], ()], strict=True):
                     for job in (*group, *following) if self.config.workers else ():  # those cut while the model reads
-                        d.readings(job.example.context, job.example.format)
-                    self._drive(group, have, engine, d)
+                        documents.readings(job.example.context, job.example.format)
+                    self._drive(group, have, engine, documents)
             else:
-                self._drive([job for group in owed for job in group if job.identity not in have], have, engine, d)
+                jobs = [job for group in owed for job in group if job.identity not in have]
+                self._drive(jobs, have, engine, documents)
 
-    def _drive(self, jobs: Sequence[_Job], have: set[tuple[Any, ...]], engine: Any, documents: Documents) -> None:
+    def _documents(self) -> Documents:
+        most = self.config.batch_size if self.config.padded else self.config.rollouts
+        agents = list(self.chosen.values())
+        return Documents(
+            self.tokenizer, self.config.budget, capacity=2 * most, workers=self.config.workers, agents=agents
+        )
+
+    def _drive(self, jobs: Sequence[_Job], have: set[tuple[Any, ...]], engine: Engine, documents: Documents) -> None:
         episodes = (self._episode(job, documents, job.identity in have) for job in jobs)
         most = None if self.config.padded else self.config.rollouts
         for i, rollout in drive(episodes, engine, self.config.sampling, most=most):

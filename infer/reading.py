@@ -43,7 +43,7 @@ class Reading:
 
     def packed(self) -> Reading:
         """The same without text and tree, to be sent to another process, which has the text."""
-        return replace(self, text="", sections=tuple(section.detached() for section in self.sections), shared={})
+        return replace(self, text="", sections=tuple(section.detached() for section in self.sections))
 
 
 def flat_reading(document: Document, tokenizer: Tokenizer, budget: int) -> Reading:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Annotated, Any, ClassVar
@@ -47,6 +47,10 @@ class Asker:
     def thinking(self) -> tuple[int, bool | None]:
         """Tokens to think with before each reply, and the flag of the chat template (None: not passed)."""
         return 0, None
+
+    def derive(self, texts: Sequence[str]) -> Mapping[Any, Any]:
+        """Nothing: most agents know sections only as they read them."""
+        return {}
 
     def ask(
         self,

@@ -8,6 +8,7 @@ STOP nor a call) ends it before the section is read. Every call is two-stage: 1,
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
@@ -47,6 +48,15 @@ class InfMem(TokenAsker):
     @property
     def thinking(self) -> tuple[int, bool | None]:
         return self.think_tokens, self.think_tokens > 0
+
+    @property
+    def index_key(self) -> tuple[str, ...]:
+        """Under which the index of these sections is shared."""
+        return "infmem", self.bm25, self.loaded_tokenizer.fingerprint
+
+    def derive(self, texts: Sequence[str]) -> Mapping[Any, Any]:
+        """The index that the planner searches: about four seconds for a million tokens."""
+        return {self.index_key: build_index(texts, self.loaded_tokenizer, self.bm25)}
 
     def rollout(self, question: str, observer: Observer) -> Run:
         """Plans and reads section by section, then answers. `stopped_at` is the section (0-based) before which the
@@ -89,12 +99,11 @@ class InfMem(TokenAsker):
 
 
 class _Retriever:
-    """Searches for one rollout. The index is built at the first search, and kept with the sections where the observer
-    shares what belongs to them."""
+    """Searches for one rollout. The index is kept with the sections where the observer shares what belongs to them,
+    and made at the first search where it is not there yet."""
 
     def __init__(self, agent: InfMem, question: str, observer: Observer) -> None:
-        self._kind: Implementation = agent.bm25
-        self._tokenizer, self._question, self._observer = agent.loaded_tokenizer, question, observer
+        self._agent, self._question, self._observer = agent, question, observer
         self._own: dict[Any, Any] = {}
 
     def block(self, search: Search, t: int) -> str:
@@ -106,8 +115,6 @@ class _Retriever:
     def _index(self) -> Index:
         shared = getattr(self._observer, "shared", None)
         kept = self._own if shared is None else shared
-        key = ("infmem", self._kind, self._tokenizer.fingerprint)
-        if key not in kept:
-            texts = [self._observer.text(t) for t in range(self._observer.n)]
-            kept[key] = build_index(texts, self._tokenizer, self._kind)
-        return kept[key]
+        if self._agent.index_key not in kept:
+            kept |= self._agent.derive([self._observer.text(t) for t in range(self._observer.n)])
+        return kept[self._agent.index_key]

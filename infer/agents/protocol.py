@@ -8,8 +8,8 @@ sent only what a model said.
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from typing import ClassVar, Protocol, TypeAlias
+from collections.abc import Generator, Mapping, Sequence
+from typing import Any, ClassVar, Protocol, TypeAlias
 
 from ...data.rollout import Outcome, Reply, Request
 
@@ -68,4 +68,9 @@ class Agent(Protocol):
 
     def rollout(self, question: str, observer: Observer) -> Run:
         """Reads the observer's document and answers."""
+        ...
+
+    def derive(self, texts: Sequence[str]) -> Mapping[Any, Any]:
+        """What this agent makes of the section texts before any question, to be put among what an observer shares; it
+        makes it itself where it is not there."""
         ...

@@ -113,10 +113,7 @@ def similarities(query: Sequence[str], memories: Sequence[Sequence[str]]) -> lis
 def spelled(text: str, tokenizer: Tokenizer) -> list[str]:
     """The tokens by which memories are compared: those of the text in lower case, as the vocabulary spells them but
     without the mark of a blank before a word, so that a word is the same token at the start of a line."""
-    text, backend = text.lower(), getattr(tokenizer, "_hf", None)
-    if backend is not None:
-        return [token.replace("Ġ", "") for token in backend.encode(text, add_special_tokens=False).tokens]
-    return [tokenizer.decode([id]).replace(" ", "") for id in tokenizer.encode(text)]
+    return [token.replace("Ġ", "").replace(" ", "") for token in tokenizer.spelled(text.lower())]
 
 
 def _kept_to_protocol(text: str, query: str | None) -> bool:

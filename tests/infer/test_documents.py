@@ -12,7 +12,7 @@ import pytest
 from treeagent.data.formats import parse
 from treeagent.data.tokens import Tokenizer, load_tokenizer
 from treeagent.errors import ParseError, RunError
-from treeagent.infer import observe
+from treeagent.infer import agents, observe
 from treeagent.infer.documents import Documents
 from treeagent.infer.reading import Readings
 
@@ -81,3 +81,18 @@ def test_what_is_derived_from_sections_is_shared_by_those_who_read_them(tokenize
     one.shared["index"] = "made once"
     assert two.shared == {"index": "made once"}
     assert flat.shared == {}
+
+
+@pytest.mark.slow
+def test_workers_send_what_agents_derive_from_the_sections(tokenizer: Tokenizer) -> None:
+    agent = agents.build("infmem", tokenizer=tokenizer)
+    with Documents(tokenizer, 50, workers=1, agents=[agent]) as documents:
+        cut = documents.readings(TEXT, "json").result(60)
+    here = Documents(tokenizer, 50).readings(TEXT, "json").result()
+    for name, reading in cut.items():
+        ((key, index),) = reading.shared.items()
+        texts = [here[name].source(t) for t in range(len(here[name].sections))]
+        expected = agent.derive(texts)[key]
+        assert index.texts == expected.texts
+        assert index.search("Town 7", 8, "?", 0) == expected.search("Town 7", 8, "?", 0)
+        assert not here[name].shared
