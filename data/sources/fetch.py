@@ -85,7 +85,7 @@ class _PassingError(Exception):
 
 class Fetcher:
     """Fetches into `folder`. `hosts` are those of the recipe; `told` is given a line where there is something to wait
-    for. `counts` says how many responses were fetched, cached, tried again, damaged, and how many bytes came in.
+    for; `transport` carries requests elsewhere, in tests. `counts` says how many responses were fetched, cached, tried again, damaged, and how many bytes came in.
 
     Raises ConfigError for a host that is not allowed, InputError where a server refuses or stays unreachable,
     LimitError where a response or all together are too large."""
@@ -97,12 +97,13 @@ class Fetcher:
         *,
         bounds: Bounds | None = None,
         told: Callable[[str], None] = lambda line: None,
+        transport: httpx2.BaseTransport | None = None,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self.bounds, self.counts = bounds or Bounds(), Counter[str]()
         self._cache, self._hosts = Cache(folder), frozenset(hosts)
-        self._told, self._clock, self._sleep = told, clock, sleep
+        self._told, self._clock, self._sleep, self._transport = told, clock, sleep, transport
         self._asked: dict[str, float] = {}
         self._client: httpx2.Client | None = None
 
@@ -233,6 +234,7 @@ class Fetcher:
                 headers={"user-agent": USER_AGENT, "accept": "*/*", "accept-encoding": "gzip"},
                 timeout=httpx2.Timeout(quiet, connect=min(quiet, 20.0)),
                 follow_redirects=False,
+                transport=self._transport,
             )
         self._client.cookies.clear()
         return self._client
