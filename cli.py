@@ -210,7 +210,9 @@ def _ask(words: Sequence[str]) -> None:
 
 
 def _prompts(words: Sequence[str]) -> None:
-    description = "Prompts of the agents: shows ours, or reads the released wording out of your own clone of an agent's\n"
+    description = (
+        "Prompts of the agents: shows ours, or reads the released wording out of your own clone of an agent's\n"
+    )
     description += "repository into a folder that the agent's option `prompts` can name. Nothing of the clone is run."
     if not words or words[0] in ("-h", "--help") or words[0] not in ("show", "import"):
         if words and words[0] not in ("-h", "--help"):

@@ -79,4 +79,8 @@ def _openai(config: Inference) -> Backend:
         if config.openai.api == "completions":
             raise
         chat = None  # the server has the template; prompts are then counted by their contents
-    return Backend(counter, lambda: {"model": config.model}, lambda: OpenAI(config.openai, model=config.model, renderer=chat, count=counter.count))
+    return Backend(
+        counter,
+        lambda: {"model": config.model},
+        lambda: OpenAI(config.openai, model=config.model, renderer=chat, count=counter.count),
+    )

@@ -78,7 +78,9 @@ class Ask(Inference):
     agent_options: dict[str, Any] = option({}, "the agent's options, as in {answer_format: boxed}")
     observe: Kind = option("treeagent", "what the section slot of the prompts shows")
     budget: Budget = option(5000, "section budget C, in tokens of the model's tokenizer")
-    max_tokens: Positive | None = option(None, "cap on every reply, and on the thinking before it; null: the agent's own")
+    max_tokens: Positive | None = option(
+        None, "cap on every reply, and on the thinking before it; null: the agent's own"
+    )
     trace: bool = option(False, "print what the agent was shown, said and remembered at each step")
 
     def __post_init__(self) -> None:

@@ -122,7 +122,13 @@ def _identity(
     examined = digest({"keys": "\n".join(example.key for example in examples)})
     settings["benchmark"] = settings["benchmark"] | {"folder": None, "examples": examined}
     prompts = {name: agent.prompts_hash for name, agent in chosen.items()}
-    return {"kind": "evaluate", **settings, **backend.identity(), "tokenizer": tokenizer.fingerprint, "prompts": prompts}
+    return {
+        "kind": "evaluate",
+        **settings,
+        **backend.identity(),
+        "tokenizer": tokenizer.fingerprint,
+        "prompts": prompts,
+    }
 
 
 def _groups(config: EvaluateConfig, examples: Sequence[Example]) -> Iterator[list[_Job]]:
@@ -188,9 +194,7 @@ class _Evaluation:
                 self._store(job, rollout)
                 self.meter.finished(job.identity, job.expected)
 
-    def _episode(
-        self, job: _Job, documents: Documents, silent: bool
-    ) -> Generator[Request | Future[Any], Any, Rollout]:
+    def _episode(self, job: _Job, documents: Documents, silent: bool) -> Generator[Request | Future[Any], Any, Rollout]:
         """The environment's episode, once its document is cut; reports its calls unless its result is there already.
         An error names the example."""
         environment = MemoryEnv(

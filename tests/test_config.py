@@ -271,8 +271,8 @@ def test_a_key_that_python_keeps_for_itself_is_spelled_plainly(tmp_path: Path) -
     assert to_dict(config) == {"inner": {"from": "here"}, "class": 3}
     recipe.write_text(to_yaml(config))
     assert load(Kept, recipe) == config
+    recipe.write_text("inner: {form: x}\n")
     with pytest.raises(ConfigError, match=r"inner\.form: unknown key; did you mean inner\.from"):
-        recipe.write_text("inner: {form: x}\n")
         load(Kept, recipe)
-    with pytest.raises(ConfigError, match="--inner.from needs a value"):
+    with pytest.raises(ConfigError, match=r"--inner\.from needs a value"):
         load(Kept, None, ["--inner.from"])

@@ -32,7 +32,11 @@ def _start(out: Path, benchmark: Path) -> subprocess.Popen[str]:
     words = ["evaluate", str(out.parent / "recipe.yaml"), "--out", str(out), "--benchmark.folder", str(benchmark)]
     environment = os.environ | {"HF_HUB_OFFLINE": "1"}
     return subprocess.Popen(
-        [sys.executable, "-m", "treeagent", *words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment
+        [sys.executable, "-m", "treeagent", *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env=environment,
     )
 
 

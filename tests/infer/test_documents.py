@@ -48,7 +48,13 @@ def test_a_document_is_cut_once_by_text_and_format(tokenizer: Tokenizer) -> None
 
 @pytest.mark.slow
 def test_workers_cut_as_this_process_does(tokenizer: Tokenizer) -> None:
-    texts = [(TEXT, "json"), (DEEP, "json"), (PAGE, "html"), ("a: [1, 2]\nb: x\n", "yaml"), ("let a = [1];", "javascript")]
+    texts = [
+        (TEXT, "json"),
+        (DEEP, "json"),
+        (PAGE, "html"),
+        ("a: [1, 2]\nb: x\n", "yaml"),
+        ("let a = [1];", "javascript"),
+    ]
     here = Documents(tokenizer, 50)
     with Documents(tokenizer, 50, workers=2) as elsewhere:
         futures = [elsewhere.readings(*text) for text in texts]
@@ -77,7 +83,9 @@ def test_a_worker_that_dies_is_an_error_and_no_hang(tokenizer: Tokenizer) -> Non
 
 def test_what_is_derived_from_sections_is_shared_by_those_who_read_them(tokenizer: Tokenizer) -> None:
     document = parse(TEXT, "json")
-    one, two, flat = (observe.build(kind, document, tokenizer=tokenizer, budget=50) for kind in ("tree", "treeagent", "flat"))
+    one, two, flat = (
+        observe.build(kind, document, tokenizer=tokenizer, budget=50) for kind in ("tree", "treeagent", "flat")
+    )
     one.shared["index"] = "made once"
     assert two.shared == {"index": "made once"}
     assert flat.shared == {}

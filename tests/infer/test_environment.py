@@ -14,7 +14,6 @@ from treeagent.errors import ConfigError, ParseError
 from treeagent.infer import agents
 from treeagent.infer.engines import Sampling
 from treeagent.infer.engines.scripted import Scripted
-from treeagent.infer.documents import Documents
 from treeagent.infer.environment import MemoryEnv
 from treeagent.infer.run import drive
 
@@ -125,8 +124,8 @@ def test_reset_and_step_walk_through_the_same_rollout_and_end_with_its_score(tok
     observation: Request | None = environment.reset(EXAMPLE)
     steps: list[tuple[float, bool, dict[str, Any]]] = []
     while observation is not None:
-        observation, *rest = environment.step(_remember(observation))
-        steps.append((rest[0], rest[1], rest[2]))
+        observation, reward, done, info = environment.step(_remember(observation))
+        steps.append((reward, done, info))
     assert steps[:-1] == [(0.0, False, {})] * expected.n_sections
     assert steps[-1] == (1.0, True, {"rollout": expected})
     with pytest.raises(RuntimeError, match="reset first"):
@@ -143,7 +142,9 @@ def test_a_wrong_answer_earns_nothing(tokenizer: Tokenizer) -> None:
 
 
 def test_a_reward_of_ones_own_is_asked_at_the_end(tokenizer: Tokenizer) -> None:
-    environment = _environment("flat", tokenizer, reward=lambda rollout, example: len(rollout.calls) + len(example.format))
+    environment = _environment(
+        "flat", tokenizer, reward=lambda rollout, example: len(rollout.calls) + len(example.format)
+    )
     environment.reset(dataclasses.replace(EXAMPLE, context="[1]"))
     assert environment.step("a memory")[1] == 0
     assert environment.step("the answer is 8")[1] == 2 + len("json")
@@ -164,9 +165,9 @@ def test_calls_are_recorded_without_prompts_and_ids_where_only_the_outcome_count
     light, _ = _rollout(_environment("tree", tokenizer, prompts=False), reply)
     assert light.outcome == whole.outcome
     assert [call.request.kind for call in light.calls] == [call.request.kind for call in whole.calls]
-    assert {(c.request.messages, c.reply.prompt_ids, c.reply.completion_ids, c.reply.logprobs) for c in light.calls} == {
-        ((), (), (), None)
-    }
+    assert {
+        (c.request.messages, c.reply.prompt_ids, c.reply.completion_ids, c.reply.logprobs) for c in light.calls
+    } == {((), (), (), None)}
     assert [call.reply.prompt_tokens for call in light.calls] == [2] * len(whole.calls)
 
 

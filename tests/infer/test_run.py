@@ -156,9 +156,11 @@ def test_an_error_reaches_the_rollout_that_waits_and_ends_the_run() -> None:
             heard.append(str(error))
             raise
 
-    with Slots() as engine, pytest.raises(ModelError, match="no such model"):
-        other = _ask("never", 1)
-        list(drive([other, listening()], engine, Sampling()))
+    other = _ask("never", 1)
+    with Slots() as engine:
+        driven = drive([other, listening()], engine, Sampling())
+        with pytest.raises(ModelError, match="no such model"):
+            list(driven)
     assert heard == ["no such model"]
     assert inspect.getgeneratorstate(other) == inspect.GEN_CLOSED
 
