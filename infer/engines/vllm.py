@@ -4,6 +4,7 @@
    reply at the tokens where the transformers engine ends it.
 2. vLLM's core runs in processes of its own and batches whatever is under way; this side only waits, so thousands of
    requests may be.
+   They end with this one, even where it is killed.
 3. A request that vLLM refuses becomes a reply with `finish="error"`. A core that dies is a ModelError for every request
    under way and every later one.
 4. vLLM sends no usage statistics and logs only errors, unless the environment asks for more (`VLLM_LOGGING_LEVEL`).
@@ -14,6 +15,7 @@ from __future__ import annotations
 import hashlib
 import importlib
 import itertools
+import multiprocessing
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -31,6 +33,7 @@ from ..plain_model import plain_folder
 from . import Background, Sampling, chat, thinking
 from .lora import lora_rank
 from .options import VllmOptions
+from .orphans import Guard
 from .transformers import end_ids
 
 _ENVIRONMENT = {
@@ -98,6 +101,7 @@ class Vllm(Background):
         self._ends = _ends(folder, tokenizer)
         self._lora = None if adapter is None else self._library.lora("adapter", 1, str(Path(adapter).resolve()))
         self._core: Any = None
+        self._guard: Guard | None = None
         self._dead = ""
         self._seeds = _Seeds()
         self._numbers = itertools.count()
@@ -135,14 +139,19 @@ class Vllm(Background):
         core, self._core = self._core, None
         if core is not None:
             core.shutdown()
+        if self._guard is not None:
+            self._guard.release()
 
     async def _start(self, settings: dict[str, Any]) -> None:
         """Blocks the loop, which has nothing else to do yet."""
+        before = set(multiprocessing.active_children())
         try:
             self._core = self._library.engine.from_engine_args(self._library.arguments(**settings))
         except Exception as error:  # whatever a library of this size raises, the model cannot be used
             hint = "" if "VLLM_LOGGING_LEVEL" in os.environ else "; VLLM_LOGGING_LEVEL=INFO shows more"
             raise ModelError(f"vLLM cannot run model {settings['model']}: {_line(error)}{hint}") from error
+        started = [child.pid for child in multiprocessing.active_children() if child not in before]
+        self._guard = Guard([pid for pid in started if pid is not None])
         if self._lora is None:
             return
         try:
