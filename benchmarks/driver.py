@@ -61,7 +61,7 @@ def examples(count: int, tokenizer: Tokenizer, budget: int) -> list[Example]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rollouts", type=int, default=256)
-    parser.add_argument("--latency", type=float, default=0.25, help="seconds that a call takes in the server")
+    parser.add_argument("--latency", type=float, default=0.5, help="seconds that a call takes in the server")
     parser.add_argument("--concurrency", type=int, default=64, help="calls that the server answers at once")
     parser.add_argument("--budget", type=int, default=500, help="tokens of a section")
     given = parser.parse_args()
