@@ -8,28 +8,25 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from ...errors import InputError
-from .. import records
 from ..catalog import Collection, Provenance, Unit, identity_of, value_at
 from ..formats import parse
 from ..formats.yaml_tree import YamlDocument
-from ..frames import NATIVE, frame_for
+from ..frames import frame_for
+from ..own import yaml_documents, yaml_title
 from ..record_lists.openapi import is_openapi
-from ..record_lists.yaml_values import read_yaml
 from .fetch import Call, Fetcher, RefusedError, is_json
-from .source import RawFile, Skipped, Wish
+from .source import RawFile, Skipped, Wish, collected
 
 _LIST = "https://api.apis.guru/v2/list.json"
 _DOCUMENT_BYTES = 32 << 20
 _UNSTATED = "not stated by the document (APIs.guru directory: CC0-1.0)"
 _LONGEST_TITLE = 200  # characters
-_MARKERS = re.compile(r"^(?:---|\.\.\.)(?=[ \t\r\n]|\Z)|^%", re.M)
 
 
 @dataclass(frozen=True)
@@ -66,46 +63,39 @@ class ApisGuru:
         units: dict[str, Unit] = {}
         titles: set[str] = set()
         for file in files:
-            unit, reason = self._unit(file)
-            if unit is None:
-                skipped[reason] += 1
-            elif unit.identity in units:
-                skipped["documents seen before"] += 1
-            elif unit.about["title"].casefold() in titles:
-                skipped["documents whose title another one has"] += 1
-            else:
-                units[unit.identity] = unit
-                titles.add(unit.about["title"].casefold())
-        if not units:
-            return []
-        content = {"content": identity_of(units)}
-        origin = Provenance(self.name, self.licence, self.attribution, "https://apis.guru", content)
-        held = list(units.values())
-        tables = records.tables(held, "yaml", whole=False)
-        return [Collection(self.name, "yaml", held, tables, frame_for("yaml"), NATIVE, origin)]
+            for unit in self._units(file, skipped):
+                title = unit.about["title"].casefold()
+                if unit.identity in units:
+                    skipped["documents seen before"] += 1
+                elif title in titles:
+                    skipped["documents whose title another one has"] += 1
+                else:
+                    units[unit.identity] = unit
+                    titles.add(title)
+        origin = Provenance(self.name, self.licence, self.attribution, "https://apis.guru")
+        return collected(self.name, "yaml", list(units.values()), frame_for("yaml"), origin, skipped)
 
-    def _unit(self, file: RawFile) -> tuple[Unit | None, str]:
-        """The document as a unit, or why it is none."""
-        text = _plain(file.text)
-        if _MARKERS.search(text):
-            return None, "files with several documents or directives"
+    def _units(self, file: RawFile, skipped: Skipped) -> Iterator[Unit]:
+        """The OpenAPI documents of a file."""
         try:
-            document = parse(text, "yaml")
+            document = parse(file.text, "yaml")
         except InputError:
-            return None, "files that cannot be read as YAML"
+            skipped["files that cannot be read as YAML"] += 1
+            return
         assert isinstance(document, YamlDocument)
-        readings = read_yaml(document)
-        value = readings[0].value if len(readings) == 1 else None
-        if not is_openapi(value):
-            return None, "files that are no OpenAPI document"
-        if any(not fault.local for fault in readings[0].faults):
-            return None, "documents that can be read in two ways"
-        title = " ".join(str(value_at(value, ("info", "title")) or "").split())
-        if not 0 < len(title) <= _LONGEST_TITLE:
-            return None, "documents without a title"
-        identity = identity_of([json.dumps(value, sort_keys=True, default=str)])
-        origin = Provenance(self.name, licence_of(value), self.attribution, _origin(value, file), _hash(file))
-        return Unit(text, identity, {"title": title}, origin), ""
+        for text, reading in yaml_documents(document):
+            value, title = reading.value, yaml_title(reading.value)
+            if not is_openapi(value):
+                skipped["documents that are no OpenAPI"] += 1
+            elif not 0 < len(title) <= _LONGEST_TITLE:
+                skipped["documents without a title"] += 1
+            elif any(not fault.local for fault in reading.faults):
+                skipped["documents that can be read in two ways"] += 1
+            else:
+                identity = identity_of([json.dumps(value, sort_keys=True, default=str)])
+                place, licence = _origin(value, file), licence_of(value)
+                origin = Provenance(self.name, licence, self.attribution, place, {"sha256": file.sha256})
+                yield Unit(text, identity, {"title": title}, origin)
 
 
 SOURCE = ApisGuru()
@@ -122,15 +112,6 @@ def _origin(value: Any, file: RawFile) -> str:
     """Where the document was published first, or else where it was found."""
     first = value_at(value, ("info", "x-origin", "0", "url"))
     return first if isinstance(first, str) and first else file.url or file.path
-
-
-def _hash(file: RawFile) -> dict[str, str]:
-    return {"sha256": file.sha256}
-
-
-def _plain(text: str) -> str:
-    """The document without the marker that may begin it: in a stream the glue has it."""
-    return re.sub(r"\A---[ \t]*\r?\n", "", text)
 
 
 def _chosen(listed: Mapping[str, Any], per_provider: int) -> Iterator[tuple[str, str]]:

@@ -85,7 +85,8 @@ class _PassingError(Exception):
 
 class Fetcher:
     """Fetches into `folder`. `hosts` are those of the recipe; `told` is given a line where there is something to wait
-    for; `transport` carries requests elsewhere, in tests. `counts` says how many responses were fetched, cached, tried again, damaged, and how many bytes came in.
+    for; `transport` carries requests elsewhere, in tests. `counts` says how many responses were fetched, cached, tried
+    again, damaged, and how many bytes came in.
 
     Raises ConfigError for a host that is not allowed, InputError where a server refuses or stays unreachable,
     LimitError where a response or all together are too large."""

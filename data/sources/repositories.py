@@ -14,18 +14,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...errors import ConfigError, InputError
-from .. import records
 from ..catalog import Collection, Provenance, Unit, identity_of
 from ..formats import parse
 from ..formats.javascript_tree import JavascriptDocument
-from ..frames import NATIVE, frame_for
-from ..record_lists.javascript_lists import accepted
-from ..record_lists.javascript_values import initialisers
-from ..tree import Node
+from ..frames import frame_for
+from ..record_lists.javascript_lists import statements
 from .archives import is_whole
 from .fetch import Call, Fetcher
 from .files import archived
-from .source import RawFile, Skipped, Wish
+from .source import RawFile, Skipped, Wish, collected
 
 LICENCE = "MIT"
 _ARCHIVE_BYTES = 1 << 30
@@ -117,59 +114,30 @@ class Repositories:
                     if unit.identity in units:
                         skipped["initialisers seen before"] += 1
                     units.setdefault(unit.identity, unit)
-        if not units:
-            return []
-        held = list(units.values())
-        content = {"content": identity_of(units)}
-        origin = Provenance(self.name, LICENCE, self.attribution, "https://github.com", content)
-        tables = records.tables(held, "javascript", whole=False)
-        return [Collection(self.name, "javascript", held, tables, frame_for("javascript"), NATIVE, origin)]
+        about = Provenance(self.name, LICENCE, self.attribution, "https://github.com")
+        return collected(self.name, "javascript", list(units.values()), frame_for("javascript"), about, skipped)
 
     def _units(self, file: RawFile, repository: Repository, commit: str, path: str, skipped: Skipped) -> Iterator[Unit]:
+        """The accepted statements of a file."""
         try:
             document = parse(file.text, "javascript")
         except InputError:
             skipped["files that cannot be read as JavaScript"] += 1
             return
         assert isinstance(document, JavascriptDocument)
-        for name, node in initialisers(document):
-            text, value, reason = statement(document, name, node)
-            if reason:
-                skipped[reason] += 1
-                continue
-            line = document.text.count("\n", 0, node.start) + 1
-            place = f"{repository.slug}{f'@{commit}' if commit else ''}:{path}#L{line}"
-            provenance = Provenance(repository.slug, LICENCE, self.attribution, place, {"sha256": file.sha256})
-            identity = identity_of([name, json.dumps(value, sort_keys=True, default=str)])
-            yield Unit(text, identity, {"name": name, "file": path}, provenance)
+        for found in statements(document):
+            if found.refused:
+                skipped[f"initialisers refused: {found.refused}"] += 1
+            elif _values(found.reading.value) < _FEWEST_VALUES:
+                skipped["initialisers with too few values"] += 1
+            else:
+                place = f"{repository.slug}{f'@{commit}' if commit else ''}:{path}#L{found.line}"
+                origin = Provenance(repository.slug, LICENCE, self.attribution, place, {"sha256": file.sha256})
+                identity = identity_of([found.name, json.dumps(found.reading.value, sort_keys=True, default=str)])
+                yield Unit(found.text, identity, {"name": found.name, "file": path}, origin)
 
 
 SOURCE = Repositories()
-
-
-def statement(document: JavascriptDocument, name: str, node: Node) -> tuple[str, Any, str]:
-    """The statement around an initialiser, its value, and why it is no unit ("" if it is one)."""
-    name = name.partition("#")[0]
-    if name.startswith("call ") or not name:
-        return "", None, "initialisers that are arguments of calls"
-    reading, reason = accepted(document, name, node)
-    if reason:
-        return "", None, f"initialisers refused: {reason}"
-    if _values(reading.value) < _FEWEST_VALUES:
-        return "", None, "initialisers with too few values"
-    text = document.text[node.start : node.end]
-    try:
-        alone = parse(text, "javascript")
-    except InputError:
-        return "", None, "initialisers whose statement does not stand alone"
-    assert isinstance(alone, JavascriptDocument)
-    found = list(initialisers(alone))
-    if len(found) != 1 or found[0][0] != name or len(alone.children(alone.root)) != 1:
-        return "", None, "initialisers whose statement does not stand alone"
-    again, reason = accepted(alone, *found[0])
-    if reason or again.value != reading.value:
-        return "", None, "initialisers whose statement does not stand alone"
-    return text, reading.value, ""
 
 
 def origin_of(path: str) -> tuple[Repository, str, str] | None:

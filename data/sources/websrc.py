@@ -14,22 +14,22 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ...errors import ConfigError, InputError
-from .. import records
 from ..catalog import Collection, Provenance, Unit, identity_of
 from ..formats import parse
-from ..frames import NATIVE, frame_for
-from ..record_lists.html_text import text_of
-from ..tree import Document, Node
+from ..formats.html_tree import HtmlDocument
+from ..frames import frame_for
+from ..own import page_parts
+from ..tree import Node
 from .archives import SUFFIXES, is_archive, is_whole
 from .fetch import Call, Fetcher
 from .files import archived
-from .source import RawFile, Skipped, Wish
+from .source import RawFile, Skipped, Wish, collected
 
 LICENCE = "CC-BY-4.0"
 ATTRIBUTION = "WebSRC v1.0, X-LANCE Lab, https://x-lance.github.io/WebSRC/, CC BY 4.0"
 _ARCHIVE_BYTES = 4 << 30
 _LONGEST_TITLE = 120  # characters
-_TITLES = ("/title", "/h1", "/h2")
+_HOME = "https://x-lance.github.io/WebSRC/"
 _PROBE = "probe"
 _PLACE = re.compile(r"(?:^|/)([a-z]+)/(\d+)/processed_data/(\w+)\.html?\Z", re.I)
 
@@ -41,7 +41,7 @@ class WebSrc:
     name: str = "websrc"
     formats: tuple[str, ...] = ("html",)
     suffixes: tuple[str, ...] = (".html", ".htm")
-    hosts: tuple[str, ...] = ()
+    hosts: tuple[str, ...] = ("x-lance.github.io",)
     licence: str = LICENCE
     attribution: str = ATTRIBUTION
     options: Mapping[str, str] = field(default_factory=lambda: {"archive": ""})
@@ -65,36 +65,28 @@ class WebSrc:
     def read(self, files: Sequence[RawFile], skipped: Skipped | None = None) -> list[Collection]:
         """One collection of all pages, equal ones once."""
         skipped = Skipped() if skipped is None else skipped
-        pages: dict[str, tuple[RawFile, Document, str]] = {}
+        pages: dict[str, tuple[RawFile, str, str]] = {}
         for file in files:
             document = _parsed(file, skipped)
-            inside = inside_of(document) if document is not None else ""
             if document is None:
                 continue
+            inside, title = page_parts(document)
+            identity = identity_of([inside])
             if not inside:
-                skipped["pages without a body"] += 1
-            elif (identity := identity_of([inside])) in pages:
+                skipped["pages without content"] += 1
+            elif identity in pages:
                 skipped["pages seen before"] += 1
             elif not stands_alone(inside):
                 skipped["pages that do not end where they end"] += 1
             else:
-                pages[identity] = file, document, inside
-        titles = _titles([(file, document) for file, document, _ in pages.values()])
+                pages[identity] = file, inside, title
+        titles = _titles([(file, title) for file, _, title in pages.values()])
         units = [
             Unit(inside, identity, {"title": title}, self._origin(file))
-            for title, (identity, (file, _, inside)) in zip(titles, pages.items(), strict=True)
+            for title, (identity, (file, inside, _)) in zip(titles, pages.items(), strict=True)
         ]
-        if not units:
-            return []
-        origin = Provenance(
-            self.name,
-            LICENCE,
-            ATTRIBUTION,
-            "https://x-lance.github.io/WebSRC/",
-            {"content": identity_of(unit.identity for unit in units)},
-        )
-        tables = records.tables(units, "html", whole=False)
-        return [Collection(self.name, "html", units, tables, frame_for("html", title="Pages"), NATIVE, origin)]
+        origin = Provenance(self.name, LICENCE, ATTRIBUTION, _HOME)
+        return collected(self.name, "html", units, frame_for("html", title="Pages"), origin, skipped)
 
     def _origin(self, file: RawFile) -> Provenance:
         place = f"{file.url}#{file.path.partition('!/')[2]}" if file.url else file.path
@@ -104,21 +96,12 @@ class WebSrc:
 SOURCE = WebSrc()
 
 
-def inside_of(document: Document) -> str:
-    """What stands inside the page's body, "" if it has none or an empty one."""
-    body = _find(document, document.root, ("/html", "/body"))
-    children = document.children(body) if body is not None else []
-    return document.text[children[0].start : children[-1].end] if children else ""
-
-
 def stands_alone(inside: str) -> bool:
     """Whether the inside of a page, put into an article, leaves an article after it as it is."""
     text = f"<!DOCTYPE html><html><body><article>\n{inside}\n</article>\n<article>{_PROBE}</article></body></html>"
-    try:
-        document = parse(text, "html")
-    except InputError:
-        return False
-    body = _find(document, document.root, ("/html", "/body"))
+    document = HtmlDocument(text)
+    html = next(iter(_named(document, document.root, "html")), None)
+    body = next(iter(_named(document, html, "body")), None) if html is not None else None
     held = document.children(body) if body is not None else []
     if [document.step(node) for node in held] != ["/article[1]", "/article[2]"]:
         return False
@@ -126,18 +109,24 @@ def stands_alone(inside: str) -> bool:
     return len(last) == 1 and last[0].kind == "text" and document.text[last[0].start : last[0].end] == _PROBE
 
 
-def _parsed(file: RawFile, skipped: Skipped) -> Document | None:
+def _named(document: HtmlDocument, node: Node, name: str) -> list[Node]:
+    return [child for child in document.children(node) if document.step(child) == f"/{name}"]
+
+
+def _parsed(file: RawFile, skipped: Skipped) -> HtmlDocument | None:
     try:
-        return parse(file.text, "html")
+        document = parse(file.text, "html")
     except InputError:
         skipped["files that cannot be read as HTML"] += 1
         return None
+    assert isinstance(document, HtmlDocument)
+    return document
 
 
-def _titles(pages: Sequence[tuple[RawFile, Document]]) -> list[str]:
-    """A visible name for each page that no other page has: its title or first heading, its place in the archive where
-    that is not enough."""
-    said = [_said(document) for _, document in pages]
+def _titles(pages: Sequence[tuple[RawFile, str]]) -> list[str]:
+    """A visible name for each page that no other page has: its title or first heading, and its place in the archive
+    where that is not enough."""
+    said = [title if len(title) <= _LONGEST_TITLE else "" for _, title in pages]
     times = Counter(name.casefold() for name in said)
     titles, taken = [], set[str]()
     for (file, _), name in zip(pages, said, strict=True):
@@ -148,28 +137,6 @@ def _titles(pages: Sequence[tuple[RawFile, Document]]) -> list[str]:
         taken.add(chosen.casefold())
         titles.append(chosen)
     return titles
-
-
-def _said(document: Document) -> str:
-    """The page's title, or else the text of its first top heading; "" if it has neither, or too long a one."""
-    walk, best = [document.root], dict.fromkeys(_TITLES, "")
-    while walk:
-        node = walk.pop()
-        tag = document.step(node).partition("[")[0] if node.kind == "element" else ""
-        if tag in best:
-            best[tag] = best[tag] or text_of(document.text, node.start, node.end).value
-        elif node.kind in ("element", "document"):
-            walk.extend(reversed(document.children(node)))
-    return next((name for name in best.values() if 0 < len(name) <= _LONGEST_TITLE), "")
-
-
-def _find(document: Document, node: Node, steps: Sequence[str]) -> Node | None:
-    """The node that the steps lead to."""
-    here: Node | None = node
-    for step in steps:
-        children = document.children(here) if here is not None else []
-        here = next((child for child in children if document.step(child) == step), None)
-    return here
 
 
 def _place(file: RawFile) -> str:

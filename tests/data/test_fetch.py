@@ -83,11 +83,7 @@ def test_a_response_is_asked_for_once_and_kept_with_its_hash_and_date(server: Ap
     assert len(server.asked) == 1
     assert first.text() == again.text() == '{"ok": true}'
     assert (first.cached, again.cached) == (False, True)
-    assert (
-        first.sha256
-        == again.sha256
-        == "d3cdf82c64cf7aef9f37e31f3c6d0df5e7bba1ac59bc6fa0af4cde7ad9b3d0bb"[:0] + first.sha256
-    )
+    assert first.sha256 == again.sha256 == hashlib.sha256(b'{"ok": true}').hexdigest()
     assert datetime.fromisoformat(first.date).tzinfo is not None
     note = json.loads((fetchers.folder / f"{first.path.stem}.meta").read_text())
     assert note["request"] == {"method": "GET", "url": URL, "body": None}
@@ -224,9 +220,9 @@ def test_a_host_is_asked_at_its_pace(server: ApiServer, fetchers: Fetchers, wait
 
 
 def test_only_hosts_that_source_and_recipe_both_name_are_asked(server: ApiServer, fetchers: Fetchers) -> None:
-    with pytest.raises(ConfigError, match="evil.example is not among the hosts"):
+    with pytest.raises(ConfigError, match=r"evil\.example is not among the hosts"):
         fetchers("evil.example").get(Call("https://evil.example/"), [HOST])
-    with pytest.raises(ConfigError, match="api.example.org is not among the hosts"):
+    with pytest.raises(ConfigError, match=r"api\.example\.org is not among the hosts"):
         fetchers("other.example").get(Call(URL), [HOST])
     assert not server.asked
 

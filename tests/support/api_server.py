@@ -61,7 +61,7 @@ class ApiServer:
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
 
-            def do_GET(self) -> None:  # noqa: N802
+            def do_GET(self) -> None:
                 outer.handle(self)
 
             do_POST = do_GET  # noqa: N815
