@@ -1,105 +1,28 @@
-"""Record lists inside any document, read from its own text.
+"""Records of documents: where they lie, what they say, and which questions they are good for.
 
-`find` discovers them: lists and maps of like objects in JSON, YAML and JavaScript, what OpenAPI documents list, tables,
-definitions and repeated elements in HTML. `select` reads the records that a scope means, as it is executed on a
-context. Both read typed values with their places and resolve nothing: what two readers may read in two ways is a fault.
+`find` discovers the record lists of one document, `select` reads what a pattern means, `tables` turns units into tables
+with names, kinds and roles of their fields; `examined` says also what is left out and why.
 """
 
 from __future__ import annotations
 
-import sys
-from bisect import bisect_right
-from collections.abc import Iterator, Sequence
-from typing import Any
+from .record_lists.finding import find, find_in, read, readings, select
+from .record_lists.items import spelling
+from .record_lists.lists import RecordList
+from .tables import Examined, LeftOut, examined, tables
+from .unit_lists import page_of
 
-from ..errors import InputError
-from .formats.html_tree import HtmlDocument
-from .formats.javascript_tree import JavascriptDocument
-from .formats.yaml_tree import YamlDocument
-from .record_lists import openapi
-from .record_lists.html_lists import read_html
-from .record_lists.items import Reading
-from .record_lists.javascript_values import initialisers, read_initialiser
-from .record_lists.json_values import read_json
-from .record_lists.lists import RecordList, found_in, located, name_of
-from .record_lists.patterns import EVERY, Step, items_at, objects_at, parsed, written
-from .record_lists.yaml_values import read_yaml
-from .tree import Document
-
-
-def find(document: Document) -> list[RecordList]:
-    """The record lists of a document, in its order; of lists in lists, the outermost. Those of a YAML stream and of a
-    JavaScript file come document by document and initialiser by initialiser, with patterns relative to them."""
-    if isinstance(document, HtmlDocument):
-        return read_html(document)
-    return [found for reading in readings(document) for found in find_in(reading)]
-
-
-def readings(document: Document) -> Iterator[Reading]:
-    """The values of a document: of JSON one, of YAML one a document of the stream, of JavaScript one an initialiser."""
-    if isinstance(document, YamlDocument):
-        yield from read_yaml(document)
-    elif isinstance(document, JavascriptDocument):
-        yield from (read_initialiser(document, name, node) for name, node in initialisers(document))
-    elif document.format == "json":
-        yield read_json(document)
-
-
-def find_in(reading: Reading) -> Iterator[RecordList]:
-    """The record lists of one value."""
-    value = reading.value
-    if openapi.is_openapi(value):
-        for pattern, named in openapi.LISTS:
-            found = select(reading, parsed(pattern), named)
-            if len(found.records) > 1:
-                yield found
-        return
-    for steps in found_in(value):
-        yield select(reading, (*steps, EVERY), name_of(steps) or reading.label)
-
-
-def read(document: Document, path: str) -> RecordList:
-    """The list of objects at `path` of a JSON document, of any length. Raises InputError where there is none."""
-    reading = next(readings(document))
-    here: Any = reading.value
-    for step in parsed(path):
-        try:
-            here = here[step]
-        except (KeyError, IndexError, TypeError):
-            raise InputError(f"nothing lies at {path}") from None
-    if not isinstance(here, list) or any(not isinstance(element, dict) for element in here):
-        raise InputError(f"{path} is not a list of objects")
-    found = select(reading, (*parsed(path), EVERY))
-    if found.fault:
-        raise InputError(f"{path}: {found.fault}")
-    return found
-
-
-def select(reading: Reading, steps: Sequence[Step], named: str = "") -> RecordList:
-    """The objects of a value that the steps lead to."""
-    matched = list(objects_at(reading.value, steps))
-    pattern = written(steps)
-    return RecordList(
-        written(steps[:-1]) if steps and steps[-1] is EVERY else pattern,
-        pattern,
-        "objects",
-        [record for _, record in matched],
-        [keys for keys, _ in matched],
-        named,
-        "",
-        _fault(reading, pattern, steps, matched),
-        places=lambda: located(items_at(reading.root, steps)),
-    )
-
-
-def _fault(
-    reading: Reading, pattern: str, steps: Sequence[Step], matched: Sequence[tuple[tuple[str, ...], dict[str, Any]]]
-) -> str:
-    """Why the records may be read in another way: a fault of the whole, one inside them, or a record that is none."""
-    spans = [(item.start, item.end) for item in items_at(reading.root, steps)] if reading.faults else []
-    for fault in reading.faults:
-        before = bisect_right(spans, (fault.at, sys.maxsize)) - 1
-        if not fault.local or (before >= 0 and fault.at < spans[before][1]):
-            return fault.reason
-    wrong = (openapi.fault_of(pattern, keys) for keys, _ in matched)
-    return next(filter(None, wrong), "") if openapi.is_openapi(reading.value) else ""
+__all__ = [
+    "Examined",
+    "LeftOut",
+    "RecordList",
+    "examined",
+    "find",
+    "find_in",
+    "page_of",
+    "read",
+    "readings",
+    "select",
+    "spelling",
+    "tables",
+]

@@ -10,8 +10,9 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from ..catalog import Shape
 from ..formats.html_tree import HtmlDocument
 from ..tree import Node
 from .html_text import Text, attribute, name_at, names, text_of
@@ -24,11 +25,19 @@ MAX_FIELDS = 200
 ITEM_DEPTH, ITEM_NODES = 6, 200
 """How deep, and over how many nodes, the fields of a repeated element are looked for."""
 FEWEST_ITEMS = 3
-HEADING_LENGTH = 80
+HEADING_LENGTH = 60
 """Characters of a heading of a column or a label; a longer one is no name."""
 _HEADINGS = frozenset(("h1", "h2", "h3", "h4", "h5", "h6"))
 _SECTIONS = frozenset(("thead", "tbody", "tfoot"))
 _NO_ITEMS = _SECTIONS | names("table tr head script style select svg math dl p a span pre code")
+_USUAL_HEADINGS = names(
+    "attribute code column constant default description definition effect element example explanation field id key "
+    "label meaning method name no. notes operator option parameter property purpose syntax term title type value"
+)
+_CLASS = re.compile(r"[A-Za-z]{3,20}(?:[-_][A-Za-z]{3,20}){0,2}\Z")
+_REOPENED = re.compile(r"/(a|b|big|code|em|font|i|nobr|p|s|small|strike|strong|tt|u)(?=[/\[])")
+"""Elements around a list that readers end in different places."""
+_ANCHOR = re.compile(r"\s*[¶§#]+\Z")
 _NUMERIC = re.compile(r"[-+]?[$€£]?\d[\d,.]*%?\Z")
 
 
@@ -64,12 +73,14 @@ def read_html(document: HtmlDocument, base: Node | None = None) -> list[RecordLi
         if len(found) == MAX_LISTS:
             break
         path = document.path(element.node)
-        if not path.startswith(prefix):
+        if not path.startswith(prefix) or path == prefix:
             continue
         read = _READERS.get(element.name, _items)
         listed = read(document, element, path.removeprefix(prefix))
         if listed is not None:
-            found.append(listed)
+            inside = _REOPENED.search(path.removeprefix(prefix))
+            fault = listed.fault or (f"it stands inside <{inside[1]}>" if inside else "")
+            found.append(replace(listed, fault=fault, extent=(element.node.start, element.node.end)))
     return found
 
 
@@ -84,7 +95,7 @@ def _candidates(document: HtmlDocument, root: Node) -> Iterator[_Element]:
             continue
         name = name_at(text, node.start) if node.kind == "element" else ""
         if name in _HEADINGS:
-            heading = text_of(text, node.content, node.end).value
+            heading = _ANCHOR.sub("", text_of(text, node.content, node.end).value)
             continue
         inside = around
         children = [child for child in document.children(node) if child.kind == "element"]
@@ -142,26 +153,31 @@ def _row(document: HtmlDocument, node: Node) -> _Row | None:
     return row
 
 
-def _table(document: HtmlDocument, element: _Element, path: str) -> RecordList | None:
-    if element.nested:
-        return None
-    rows, caption, fault = _rows(document, element.node)
+def _table(document: HtmlDocument, element: _Element, path: str) -> RecordList:
+    rows, caption, fault = ([], "", "it holds another table") if element.nested else _rows(document, element.node)
     rows = [row for row in rows if row.cells]
-    if fault or len(rows) < 2:
-        return None
     element.label = caption or element.heading
-    if all(len(row.cells) == 2 for row in rows) and not (all(rows[0].heads) or _looks_like_headings(rows)):
+    if not fault and all(len(row.cells) == 2 for row in rows) and _has_labels(rows):
         pairs = [(row.cells[0], row.cells[1]) for row in rows if not row.spanning]
         return _defined(element, path, pairs, "cells span rows or columns" if len(pairs) < len(rows) else "")
+    if fault or len(rows) < 2 or max(len(row.cells) for row in rows) < 2:
+        return _nothing(element, path, "table", fault or "it has no rows of several cells below a first")
     return _with_headings(element, path, rows)
 
 
-def _with_headings(element: _Element, path: str, rows: list[_Row]) -> RecordList | None:
+def _has_labels(rows: list[_Row]) -> bool:
+    """Whether the first of two columns names the second, rather than the first row the others."""
+    return bool(rows) and not (all(rows[0].heads) or _looks_like_headings(rows))
+
+
+def _nothing(element: _Element, path: str, shape: Shape, fault: str) -> RecordList:
+    return RecordList(path, path, shape, [], [], element.label, element.label, fault)
+
+
+def _with_headings(element: _Element, path: str, rows: list[_Row]) -> RecordList:
     at = next((i for i, row in enumerate(rows) if any(row.heads)), 0)
     head, body = rows[at], rows[at + 1 :]
     width, names = len(head.cells), [cell.value for cell in head.cells]
-    if width < 2 or not body:
-        return None
     records = [row for row in body if len(row.cells) == width]
     fault = _table_fault(rows, at, names)
     keep = [i for i in range(width) if names[i] or not i]
@@ -190,6 +206,8 @@ def _table_fault(rows: list[_Row], at: int, names: list[str]) -> str:
     """Why people and programs may read a table in different ways."""
     head, body = rows[at], rows[at + 1 :]
     width = len(names)
+    if width < 2 or not body:
+        return "it has a row of headings and nothing below"
     if any(row.spanning and len(row.cells) > 1 for row in (head, *body)):
         return "cells span rows or columns"
     if any(len(row.cells) > 1 for row in rows[:at]):
@@ -216,15 +234,18 @@ def _looks_like_headings(rows: Sequence[_Row]) -> bool:
     names = [cell.value for cell in head.cells]
     if any(head.heads) or not body or not all(names) or any(_NUMERIC.match(name) for name in names):
         return False
+    if all(name.casefold() in _USUAL_HEADINGS for name in names):
+        return True
     if head.bold and not all(row.bold for row in body):
         return True
     return any(all(_NUMERIC.match(row.cells[i].value) for row in body) for i in range(len(names))) and len(body) > 1
 
 
-def _definitions(document: HtmlDocument, element: _Element, path: str) -> RecordList | None:
+def _definitions(document: HtmlDocument, element: _Element, path: str) -> RecordList:
     """A `dl` whose terms have one definition each."""
+    element.label = element.heading
     if element.nested:
-        return None
+        return _nothing(element, path, "definitions", "it holds another list")
     pairs: list[tuple[Text, Text]] = []
     term: Text | None = None
     fault, text = "", document.text
@@ -241,19 +262,18 @@ def _definitions(document: HtmlDocument, element: _Element, path: str) -> Record
             term = None
         elif child.kind != "comment":
             fault = fault or "it holds more than terms and definitions"
-    element.label = element.heading
     return _defined(element, path, pairs, fault or ("a term has no definition" if term else ""))
 
 
-def _defined(element: _Element, path: str, pairs: list[tuple[Text, Text]], fault: str) -> RecordList | None:
+def _defined(element: _Element, path: str, pairs: list[tuple[Text, Text]], fault: str) -> RecordList:
     """One record, whose fields are the labels."""
-    if len(pairs) < 2 or len(pairs) > MAX_FIELDS:
-        return None
+    if not 2 <= len(pairs) <= MAX_FIELDS:
+        return _nothing(element, path, "definitions", fault or f"it has {len(pairs)} labels")
     labels = Counter(label.value for label, _ in pairs)
     unclear = {
         (label.value,)
         for label, value in pairs
-        if labels[label.value] > 1 or not label.value or not (label.clear and value.clear)
+        if labels[label.value] > 1 or not 0 < len(label.value) <= HEADING_LENGTH or not (label.clear and value.clear)
     }
     record: dict[str, str] = {}
     spans: dict[tuple[str, ...], Span] = {}
@@ -324,7 +344,7 @@ def _classes(document: HtmlDocument, member: Node) -> dict[str, list[Text]] | No
         if node.kind != "element":
             continue
         words = attribute(text, node.start, node.content, "class").split()
-        if words:
+        if words and _CLASS.match(words[0]):
             read = text_of(text, node.content, node.end)
             if read.value:
                 around = "class=" in text[node.content : node.end]

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from ..catalog import FieldPath, Shape
-from .items import Item, spans_of
+from .items import Item, is_scalar, spans_of
 from .patterns import EVERY, Step, written
 
 FEWEST_ELEMENTS, FEWEST_MEMBERS = 2, 3
@@ -26,7 +26,8 @@ class RecordList:
     """Like records of one document, in order. `path` is where the list lies and `pattern` what its records match;
     `keys` the map keys that lead to each record; `named` the words by which the document calls the list (a key, a
     caption, a heading), `label` those of them that people see as its description; `fault` why it may be read in another
-    way, "" if it may not; `unclear` fields whose text is; `hidden` tells that not all that people count is a record."""
+    way, "" if it may not; `unclear` fields whose text is; `hidden` tells that not all that people
+    count is a record; `extent` is where an HTML list stands."""
 
     path: str
     pattern: str
@@ -38,6 +39,7 @@ class RecordList:
     fault: str = ""
     unclear: frozenset[FieldPath] = frozenset()
     hidden: bool = False
+    extent: Span = (0, 0)
     places: Places = field(default=tuple, repr=False)
 
     @cached_property
@@ -70,6 +72,11 @@ def found_in(value: Any) -> Iterator[tuple[Step, ...]]:
             walk.extend(reversed([((*steps, key), inside) for key, inside in here.items() if _holds(inside)]))
         elif isinstance(here, list):
             walk.extend(reversed([((*steps, i), inside) for i, inside in enumerate(here) if _holds(inside)]))
+
+
+def is_record(value: Any) -> bool:
+    """Whether a map alone is a record: it has several fields with values."""
+    return isinstance(value, dict) and sum(is_scalar(member) for member in value.values()) >= FEWEST_MEMBERS
 
 
 def name_of(steps: Sequence[Step]) -> str:

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 METHODS = frozenset(("get", "put", "post", "delete", "options", "head", "patch", "trace", "query"))
-LISTS: tuple[tuple[str, str], ...] = (
-    ("$.paths.*.*", "operations"),
-    ("$.paths.*.*.parameters.*", "operation parameters"),
-    ("$.paths.*.*.responses.*", "responses"),
-    ("$.definitions.*", "schemas"),
-    ("$.components.schemas.*", "schemas"),
-    ("$.parameters.*", "shared parameters"),
-    ("$.components.parameters.*", "shared parameters"),
-    ("$.responses.*", "shared responses"),
-    ("$.components.responses.*", "shared responses"),
-)
-"""Patterns of record lists, and what people call the records."""
+LISTS: Mapping[str, tuple[tuple[str, str], tuple[str, ...]]] = {
+    "$.paths.*.*": (("operation", "operations"), ("path", "method")),
+    "$.paths.*.*.parameters.*": (("operation parameter", "operation parameters"), ("path", "method")),
+    "$.paths.*.*.responses.*": (("response", "responses"), ("path", "method", "status code")),
+    "$.definitions.*": (("schema definition", "schema definitions"), ("name",)),
+    "$.components.schemas.*": (("component schema", "component schemas"), ("name",)),
+    "$.parameters.*": (("shared parameter", "shared parameters"), ("key",)),
+    "$.components.parameters.*": (("component parameter", "component parameters"), ("key",)),
+    "$.responses.*": (("shared response", "shared responses"), ("key",)),
+    "$.components.responses.*": (("component response", "component responses"), ("key",)),
+}
+"""Patterns of record lists; what people call one record and several, and the map keys that lead to a record."""
 
 
 def is_openapi(value: Any) -> bool:
