@@ -17,7 +17,7 @@ from ...config import suggestion
 from ...errors import ConfigError
 from ..catalog import Collection, Frame, Provenance, Unit, identity_of
 from ..frames import NATIVE
-from ..tables import examined
+from ..records import examined
 
 if TYPE_CHECKING:
     from .fetch import Fetcher
@@ -113,21 +113,16 @@ class Offline:
         del files, skipped
         return self.load()
 
-    def __call__(self) -> list[Collection]:
-        return self.load()
-
 
 def collected(
     name: str, format: str, units: Sequence[Unit], frame: Frame, origin: Provenance, skipped: Skipped
 ) -> list[Collection]:
     """The collection of units in a format of documents, with the tables found in them; none without units. Units that
-    cannot be read as they will stand in a context are left out and counted."""
+    must not stand in a context are left out and counted."""
     found = examined(units, format, name=name)
-    if found.unreadable:
-        skipped["units that cannot be read alone"] += len(found.unreadable)
-        units = [unit for i, unit in enumerate(units) if i not in found.unreadable]
-        found = examined(units, format, name=name)
-    if not units:
+    skipped.update(f"units left out: {reason}" for reason in found.unfit.values())
+    kept, tables = found.settled(units)
+    if not kept:
         return []
-    origin = replace(origin, identity={"content": identity_of(unit.identity for unit in units)})
-    return [Collection(name, format, units, found.tables, frame, NATIVE, origin)]
+    origin = replace(origin, identity={"content": identity_of(unit.identity for unit in kept)})
+    return [Collection(name, format, kept, tables, frame, NATIVE, origin)]

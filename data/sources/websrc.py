@@ -16,6 +16,7 @@ from pathlib import Path
 from ...errors import ConfigError, InputError
 from ..catalog import Collection, Provenance, Unit, identity_of
 from ..formats import parse
+from ..formats.html_tags import CUT, END, RAW, START, TOKEN
 from ..formats.html_tree import HtmlDocument
 from ..frames import frame_for
 from ..own import page_parts
@@ -31,6 +32,9 @@ _ARCHIVE_BYTES = 4 << 30
 _LONGEST_TITLE = 120  # characters
 _HOME = "https://x-lance.github.io/WebSRC/"
 _PROBE = "probe"
+_LASTING = frozenset(
+    {"a", "b", "big", "code", "em", "font", "i", "nobr", "s", "small", "strike", "strong", "tt", "u", "select"}
+)
 _PLACE = re.compile(r"(?:^|/)([a-z]+)/(\d+)/processed_data/(\w+)\.html?\Z", re.I)
 
 
@@ -98,6 +102,8 @@ SOURCE = WebSrc()
 
 def stands_alone(inside: str) -> bool:
     """Whether the inside of a page, put into an article, leaves an article after it as it is."""
+    if not _closes_all(inside):
+        return False
     text = f"<!DOCTYPE html><html><body><article>\n{inside}\n</article>\n<article>{_PROBE}</article></body></html>"
     document = HtmlDocument(text)
     html = next(iter(_named(document, document.root, "html")), None)
@@ -107,6 +113,22 @@ def stands_alone(inside: str) -> bool:
         return False
     last = document.children(held[1])
     return len(last) == 1 and last[0].kind == "text" and document.text[last[0].start : last[0].end] == _PROBE
+
+
+def _closes_all(inside: str) -> bool:
+    """Whether elements that a parser would carry on into the next page are all ended: bold and the like, selections."""
+    opened, at = Counter[str](), 0
+    while token := TOKEN.search(inside, at):
+        at = token.end()
+        name = (token[START] or token[END] or "").lower() if token.lastindex in (START, END) else ""
+        if token.lastindex == START and name in RAW:
+            closing = re.compile(rf"</{name}", re.IGNORECASE).search(inside, at)
+            at = closing.start() if closing else len(inside)
+        elif name in _LASTING:
+            opened[name] = max(0, opened[name] + (1 if token.lastindex == START else -1))
+        elif token.lastindex == CUT:
+            return False
+    return not +opened
 
 
 def _named(document: HtmlDocument, node: Node, name: str) -> list[Node]:
