@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from ..data.rollout import Rollout
+from ..data.rollout import Reply, Rollout
 
 Weighting = Literal["token", "call", "rollout"]
 PADDING = -1
@@ -47,13 +47,20 @@ class Totals:
 
 def from_rollouts(rollouts: Iterable[Rollout]) -> list[Row]:
     """A row for every call that generated something, in the order of the rollouts and of their calls. A call with an
-    empty completion (an overflow, an engine error, a reply of nothing) has nothing to train and gives no row."""
+    empty completion (an overflow, an engine error, a reply of nothing) has nothing to train and gives no row; what the
+    engine wrote to close the thinking is part of the row and not trained."""
     return [
-        Row(index, reply.prompt_ids, reply.completion_ids, (1,) * len(reply.completion_ids), reply.logprobs)
+        Row(index, reply.prompt_ids, reply.completion_ids, _generated(reply), reply.logprobs)
         for index, rollout in enumerate(rollouts)
         for reply in (call.reply for call in rollout.calls)
         if reply.prompt_ids and reply.completion_ids
     ]
+
+
+def _generated(reply: Reply) -> tuple[int, ...]:
+    """0 where the engine closed the thinking in the model's place, 1 elsewhere."""
+    start, end = reply.inserted
+    return tuple(int(not start <= i < end) for i in range(len(reply.completion_ids)))
 
 
 def padded_count(most: int, per_micro_batch: int) -> int:

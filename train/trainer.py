@@ -23,8 +23,7 @@ from transformers import GenerationConfig
 from trl.trainer.grpo_trainer import GRPOTrainer
 
 from ..data.rollout import Example, Reply, Request, Rollout
-from ..errors import ModelError
-from ..infer.engines import chat
+from ..infer.engines import chat, thinking
 from . import rows as row_batch
 from .batches import Inputs, completion_logprobs, merged, micro_batches, trained_tokens, used_columns
 from .progress import Progress
@@ -121,29 +120,42 @@ class ConversationTrainer(GRPOTrainer):
             self._greedy = before
 
     def sample(self, requests: Sequence[Request]) -> list[Reply]:
-        """One collective generation call. A rank without a request that fits sends one dummy prompt and ignores the
-        answer. Raises ModelError for a request with `think_tokens`."""
-        if any(request.think_tokens for request in requests):
-            raise ModelError("an agent asks for thinking in two stages, which training cannot give yet")
+        """One collective generation call, and one before it where a rank has requests that think. A request that does
+        not fit is not sent."""
         began = time.perf_counter()
         prompts = [chat.prompt_ids(self._tokenizer, request) for request in requests]
         refused = [chat.overflow(r, ids, self.positions) for r, ids in zip(requests, prompts, strict=True)]
         replies = {i: reply for i, reply in enumerate(refused) if reply is not None}
         sent = [i for i, reply in enumerate(refused) if reply is None]
-        batch = [prompts[i] for i in sent] or [[self._eos]]
-        with self._decoding(max((requests[i].max_tokens for i in sent), default=1)):
-            completions, logprobs = self._generate_single_turn(batch, None, {}, num_generations=1)
-        for place, i in enumerate(sent):
-            replies[i] = chat.reply(
-                self._tokenizer,
-                prompts[i],
-                completions[place],
-                None if logprobs is None else logprobs[place],
-                max_tokens=requests[i].max_tokens,
-                ends=self.eos_token_ids,
-            )
+        openings = self._think({i: (prompts[i], requests[i].think_tokens) for i in sent if requests[i].think_tokens})
+        begun = [prompts[i] + list(openings[i].ids if i in openings else ()) for i in sent]
+        made = self._complete(begun, max((requests[i].max_tokens for i in sent), default=1))
+        for i, (ids, logprobs) in zip(sent, made, strict=True):
+            limits = {"max_tokens": requests[i].max_tokens, "ends": self.eos_token_ids}
+            if i in openings:
+                replies[i] = chat.two_stage_reply(self._tokenizer, prompts[i], openings[i], ids, logprobs, **limits)
+            else:
+                replies[i] = chat.reply(self._tokenizer, prompts[i], ids, logprobs, **limits)
         self._spent("generate", began)
         return [replies[i] for i in range(len(requests))]
+
+    def _think(self, asked: dict[int, tuple[list[int], int]]) -> dict[int, thinking.Opening]:
+        """The first stage of requests that think, by place: prompt ids and most tokens to think with."""
+        if not self._most(len(asked)):
+            return {}
+        made = self._complete([ids for ids, _ in asked.values()], max((most for _, most in asked.values()), default=1))
+        return {
+            i: thinking.continue_ids(self._tokenizer, ids, logprobs, think_tokens=most, ends=self.eos_token_ids)
+            for (i, (_, most)), (ids, logprobs) in zip(asked.items(), made, strict=True)
+        }
+
+    def _complete(self, prompts: list[list[int]], most: int) -> list[tuple[list[int], list[float] | None]]:
+        """Completion ids of up to `most` tokens and their log-probabilities, if the sampler tells them. Collective: a
+        rank without a prompt sends one of a single token and ignores the answer."""
+        with self._decoding(most):
+            completions, logprobs = self._generate_single_turn(prompts or [[self._eos]], None, {}, num_generations=1)
+        told = [None] * len(completions) if logprobs is None else logprobs
+        return list(zip(completions, told, strict=True))[: len(prompts)]
 
     @contextmanager
     def _decoding(self, max_new_tokens: int) -> Iterator[None]:

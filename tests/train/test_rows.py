@@ -46,6 +46,13 @@ def test_every_call_that_generated_something_is_one_row_with_the_ids_the_engine_
     assert all(row.mask == (1,) * len(row.completion_ids) for row in rows)
 
 
+def test_what_the_engine_inserted_is_in_the_row_and_not_trained() -> None:
+    reply = Reply("", prompt_ids=(1,), completion_ids=(2, 3, 4, 5), inserted=(1, 3), logprobs=(-1.0, 0.0, 0.0, -2.0))
+    call = Call(Request("memory", (), 9, think_tokens=1), reply)
+    (row,) = from_rollouts([Rollout("key", (call,), Outcome("", "", None, {}), 1)])
+    assert (row.completion_ids, row.mask, row.trained_tokens) == ((2, 3, 4, 5), (1, 0, 0, 1), 2)
+
+
 def test_an_empty_completion_gives_no_row() -> None:
     assert len(from_rollouts([rollout(((1,), ()), ((1, 2), (3,)))])) == 1
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from train_harness import (
 from treeagent.data.rollout import Call, Example, Outcome, Reply, Request, Rollout
 from treeagent.train.batches import merged
 from treeagent.train.grpo import check_trl
+from treeagent.train.rows import from_rollouts
 from treeagent.train.trainer import ConversationTrainer
 
 EXAMPLES = [example(i) for i in range(12)]
@@ -66,6 +67,18 @@ def test_a_request_beyond_the_limit_is_not_sent(trainer: Any) -> None:
     fits, too_long = trainer.sample([ask("a" * 7, 1), ask("a" * 7, 2)])
     assert fits.finish != "overflow"
     assert (too_long.finish, too_long.completion_ids, too_long.n_requests) == ("overflow", (), 0)
+
+
+def test_thinking_takes_its_own_request_and_is_closed_in_one_row(trainer: Any) -> None:
+    """The tiny vocabulary has no `</think>`, so the thinking is always closed for it, in characters that it knows."""
+    plain, thought = trainer.sample([ask("abc", 3), replace(ask("abc", 3), think_tokens=5)])
+    assert (plain.n_requests, plain.inserted) == (1, (0, 0))
+    start, end = thought.inserted
+    assert (thought.n_requests, thought.forced_close) == (2, True)
+    assert 0 <= start <= 5 < end < len(thought.completion_ids) <= end + 3
+    assert thought.prompt_ids == plain.prompt_ids
+    (row,) = from_rollouts([Rollout("", (Call(ask("abc", 3), thought),), Outcome("", "", None, FLAGS), 1)])
+    assert row.mask == (1,) * start + (0,) * (end - start) + (1,) * (len(thought.completion_ids) - end)
 
 
 def test_a_rank_without_requests_still_takes_part(trainer: Any) -> None:
