@@ -12,6 +12,7 @@ from .fetch import Call, address, is_json
 _HOST = "www.contractsfinder.service.gov.uk"
 _URL = f"https://{_HOST}/Published/Notices/OCDS/Search"
 _PAGE = 100
+_ID_LENGTH = 36  # of a notice; a release adds its number
 
 
 def _first(options: Options, wanted: int) -> Call:
@@ -29,7 +30,7 @@ def _following(page: Any, call: Call) -> Call | None:
 
 
 def _location(record: Record) -> str:
-    return f"https://{_HOST}/Published/OCDS/Release/{record['id']}" if "id" in record else ""
+    return f"https://{_HOST}/Notice/{str(record['id'])[:_ID_LENGTH]}"
 
 
 SOURCE = Api(
