@@ -22,6 +22,7 @@ from ..rewards.answer import extract
 from ..terminal import console, visible
 from . import observe
 from .agents import Agent, build
+from .agents.replies import encodable
 from .backend import backend_of
 from .config import Ask
 from .engines import Engine, Sampling
@@ -48,6 +49,8 @@ def ask(path: str, question: str, config: Ask) -> None:
     """
     if not question.strip():
         raise InputError("the question is empty")
+    if encodable(question) != question:
+        raise InputError("the question is not UTF-8 text: check the terminal's encoding")
     out, aside = console(), console(sys.stderr)
     text, format = document(path, config.format)
     backend = backend_of(config)

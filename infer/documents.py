@@ -86,14 +86,21 @@ class Documents:
                 return
             error = packed.exception()
             if isinstance(error, BrokenProcessPool):
-                error = RunError("a process that cuts documents died, of too little memory perhaps: set fewer workers")
+                error = _died()
             if error is not None:
                 whole.set_exception(error)
             else:
                 whole.set_result({name: replace(r, text=text) for name, r in packed.result().items()})
 
-        self._pool.submit(_cut, text, format).add_done_callback(unpack)
+        try:
+            self._pool.submit(_cut, text, format).add_done_callback(unpack)
+        except BrokenProcessPool:  # one died before
+            whole.set_exception(_died())
         return whole
+
+
+def _died() -> RunError:
+    return RunError("a process that cuts documents died, of too little memory perhaps: set fewer workers")
 
 
 _worker: tuple[Tokenizer, int, tuple[Agent, ...]] | None = None

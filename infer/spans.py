@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from ..data.tokens import Tokenizer
+from .agents.replies import encodable
 
 MOST_SPANS = 4
 SPAN_TOKENS = 96
@@ -87,7 +88,7 @@ def cut_to(text: str, most: int, tokenizer: Tokenizer) -> str:
     alone."""
     if len(text) <= most and text.isascii():  # a token is at least a byte
         return text
-    counts = tokenizer.measure(text)
+    counts = tokenizer.measure(encodable(text))
     if counts.total <= most:
         return text
     end = int(counts.ends[most - 1])

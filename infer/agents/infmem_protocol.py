@@ -1,14 +1,15 @@
 """What InfMem's planner says, read as its released evaluation reads it; and what it is told of its searches so far.
 
 A reply is either STOP (anywhere in it, thinking included), or calls in the function-call format of Qwen-Agent, or
-neither. Replies are hostile input: the expression is linear in each call, and nothing here raises.
+neither. Replies are hostile input: reading one takes time in proportion to its length, and nothing here raises.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,11 +18,9 @@ TOP_K = 8
 """How many passages a call asks for that does not say."""
 
 _STOP = "STOP"
-# The name stands on one line; the arguments hold no marker. Possessive quantifiers keep runs of blanks from being split
-# in every possible way; the second branch is a name of blanks only.
-_CALL = re.compile(
-    r"✿FUNCTION✿:(?:\s*+([^\n]+)(?<=\S)\s*+|(?=\n*+[^\S\n])\s*+)✿ARGS✿:([^✿]++)(?=✿(?:RESULT|RETURN|FUNCTION)✿|\Z)"
-)
+_FUNCTION = "✿FUNCTION✿:"
+_ARGUMENTS = re.compile(r"✿ARGS✿:([^✿]++)(?=✿(?:RESULT|RETURN|FUNCTION)✿|\Z)")
+_SOLID = re.compile(r"\S")
 
 
 @dataclass(frozen=True)
@@ -47,7 +46,38 @@ def parse_plan(text: str) -> tuple[tuple[ToolCall, ...], bool]:
     """The calls in a planner reply, and whether it says STOP; a reply that does has no calls."""
     if _STOP in text:
         return (), True
-    return tuple(ToolCall((m[1] or "").strip(), _arguments(m[2])) for m in _CALL.finditer(text)), False
+    return tuple(_calls(text)), False
+
+
+def _calls(text: str) -> Iterator[ToolCall]:
+    """What the released expression finds, `✿FUNCTION✿:\\s*([^\\n]+)\\s*✿ARGS✿:...`: the name stands on one line, and on
+    the last of several arguments that may follow it. As an expression it would go through a line once for each call."""
+    arguments = {match.start(): match for match in _ARGUMENTS.finditer(text)}
+    places = list(arguments)
+    end = line_end = following = -1
+    while arguments and (found := text.find(_FUNCTION, max(end, 0))) >= 0:
+        end = found + len(_FUNCTION)
+        name = _solid(text, end)
+        if name > line_end:
+            line_end = text.find("\n", name) % (len(text) + 1)  # the end of the text where there is no newline
+            following = _solid(text, line_end)
+        nearest = bisect_left(places, line_end) - 1
+        if following in arguments:
+            chosen = following
+        elif nearest >= 0 and places[nearest] > name:
+            chosen = places[nearest]
+        elif name in arguments and text[end:name].strip("\n"):  # a name of blanks only
+            chosen = name
+        else:
+            continue
+        yield ToolCall(text[end:chosen].strip(), _arguments(arguments[chosen][1]))
+        end = arguments[chosen].end()
+
+
+def _solid(text: str, start: int) -> int:
+    """Where the first character from `start` on is that is no blank; the end of the text if there is none."""
+    match = _SOLID.search(text, start)
+    return match.start() if match else len(text)
 
 
 def _arguments(text: str) -> str:

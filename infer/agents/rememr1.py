@@ -17,11 +17,11 @@ from ...data.tokens import Tokenizer
 from ...rewards.answer import AnswerFormat
 from .asking import TokenAsker, Tokens
 from .protocol import NO_MEMORY, Observer, Run
-from .replies import after_think, closed, ended
+from .replies import after_think, closed, encodable, ended
 
 NO_RECALL = "No memory was recalled."
-_RECALL = re.compile(r"<recall>(.+)</recall>")  # greedy, within one line
-_RECALLS = re.compile(r"<recall>.*?</recall>", re.DOTALL)
+_OPEN, _CLOSE = "<recall>", "</recall>"
+_RECALLS = re.compile(f"{_OPEN}.*?{_CLOSE}", re.DOTALL)
 _UPDATE = re.compile(r"<update>(.*?)</update>", re.DOTALL)
 
 
@@ -64,13 +64,17 @@ class ReMemR1(TokenAsker):
 
 def parse_recall(text: str) -> str | None:
     """The query of a recall: all between the first `<recall>` and the last `</recall>` of a line, as it stands."""
-    match = _RECALL.search(text)
-    return match[1] if match else None
+    for line in text.split("\n"):
+        query = line.partition(_OPEN)[2].rpartition(_CLOSE)[0]
+        if query:
+            return query
+    return None
 
 
 def drop_recall(text: str) -> str:
     """The memory in a reply: all of it but its recalls, stripped."""
-    return _RECALLS.sub("", text).strip()
+    before, closed_by, after = text.rpartition(_CLOSE)  # no recall ends after this: looking for its end takes long
+    return (_RECALLS.sub("", before + closed_by) + after).strip()
 
 
 class Memories:
@@ -113,12 +117,12 @@ def similarities(query: Sequence[str], memories: Sequence[Sequence[str]]) -> lis
 def spelled(text: str, tokenizer: Tokenizer) -> list[str]:
     """The tokens by which memories are compared: those of the text in lower case, as the vocabulary spells them but
     without the mark of a blank before a word, so that a word is the same token at the start of a line."""
-    return [token.replace("Ġ", "").replace(" ", "") for token in tokenizer.spelled(text.lower())]
+    return [token.replace("Ġ", "").replace(" ", "") for token in tokenizer.spelled(encodable(text.lower()))]
 
 
 def _kept_to_protocol(text: str, query: str | None) -> bool:
     updates = text.count("<update>"), text.count("</update>")
-    recalls = text.count("<recall>"), text.count("</recall>")
-    update = _UPDATE.search(text)
-    one_update = updates == (1, 1) and update is not None and bool(update[1].strip())
+    recalls = text.count(_OPEN), text.count(_CLOSE)
+    update = _UPDATE.search(text) if updates == (1, 1) else None
+    one_update = update is not None and bool(update[1].strip())
     return one_update and (recalls == (0, 0) or (recalls == (1, 1) and query is not None))

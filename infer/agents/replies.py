@@ -32,6 +32,11 @@ def after_think_unstripped(text: str) -> str:
     return text.rpartition(_CLOSE)[2]
 
 
+def encodable(text: str) -> str:
+    """The text with `?` for each half of a character, which no tokenizer takes; as long as before."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
+
+
 def ended(reply: Said) -> bool:
     """True if the model ended its reply by itself and wrote something after any thinking."""
     return reply.finish == "stop" and bool(after_think(reply.text).strip())

@@ -79,6 +79,8 @@ def test_a_worker_that_dies_is_an_error_and_no_hang(tokenizer: Tokenizer) -> Non
         failing: Future[Readings] = documents.readings("[1]", "json")
         with pytest.raises(RunError, match="process that cuts documents died"):
             failing.result(60)
+        with pytest.raises(RunError, match="process that cuts documents died"):
+            documents.readings("[2]", "json").result(60)
 
 
 def test_what_is_derived_from_sections_is_shared_by_those_who_read_them(tokenizer: Tokenizer) -> None:

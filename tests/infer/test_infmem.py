@@ -323,7 +323,10 @@ def test_calls_are_those_that_the_released_expression_finds(text: str) -> None:
 def test_reading_a_hostile_plan_takes_no_time() -> None:
     assert parse_plan("✿FUNCTION✿:" + " " * 20_000 + "\n" * 20_000) == ((), False)
     assert parse_plan("✿FUNCTION✿: f" + " " * 20_000 + "x" * 20_000) == ((), False)
-    assert parse_plan("✿FUNCTION✿:" * 700) == ((), False)
+    assert parse_plan("✿FUNCTION✿:" * 100_000) == ((), False)
+    assert parse_plan("✿FUNCTION✿: f ✿ARGS✿:" * 50_000) == ((), False)
+    assert parse_plan("✿FUNCTION✿: f ✿ARGS✿:✿\n" * 50_000 + FN)[0] == (ABC,)
+    assert len(parse_plan("✿FUNCTION✿: f\n✿ARGS✿: {}\n" * 50_000)[0]) == 50_000
     assert parse_plan("✿FUNCTION✿: f\n✿ARGS✿: {" + " " * 100_000 + "✿") == ((), False)
 
 

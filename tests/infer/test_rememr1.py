@@ -155,6 +155,28 @@ def test_a_reply_is_read_as_the_released_evaluation_reads_it(text: str, query: s
     assert drop_recall(text) == memory
 
 
+@given(st.lists(st.sampled_from(["<recall>", "</recall>", "\n", "\r\n", " ", "q"]), max_size=12).map("".join))
+def test_recalls_are_those_that_the_released_expressions_find(text: str) -> None:
+    match = re.search(r"<recall>(.+)</recall>", text)
+    assert parse_recall(text) == (match[1] if match else None)
+    assert drop_recall(text) == re.sub(r"<recall>.*?</recall>", "", text, flags=re.DOTALL).strip()
+
+
+@pytest.mark.parametrize("tag", ["<recall>", "<recall>\n", "</recall><recall>", "<update>", "<recall></recall>"])
+def test_reading_a_hostile_reply_takes_no_time(tag: str) -> None:
+    hostile = tag * 100_000
+    _, outcome = play(_rememr1(), "Q?", Watched(["a section"]), [Reply(hostile), Reply("a")])
+    assert outcome.memory == ("" if tag.endswith("</recall>") else drop_recall(hostile))
+    assert not outcome.flags["valid_interaction"]
+
+
+def test_half_a_character_is_kept_in_memory_and_recalled() -> None:
+    replies = [Reply("one \ud800 <recall>\udfff one</recall>"), Reply("a")]
+    agent = agents.build("rememr1", tokenizer=trained("gpt2"))
+    asked, outcome = play(agent, "Q?", Watched(["a section"]), replies)
+    assert _recalled(asked[1]) == outcome.memory == "one \ud800"
+
+
 # Recalling.
 
 

@@ -65,3 +65,11 @@ def test_a_cut_leaves_whole_characters() -> None:
     cut = cut_to(emoji, 10, tokenizer())
     assert emoji.startswith(cut)
     assert tokenizer().count(cut) <= 10 < tokenizer().count(emoji[: len(cut) + 1])
+
+
+def test_half_a_character_in_a_memory_is_shown_as_it_stands() -> None:
+    long = "Oslo \ud800 " * 100
+    (span,) = retrieve("Oslo", [(0, long)], tokenizer())
+    assert long.startswith(span.text)
+    assert "\ud800" in span.text
+    assert len(span.text) < len(long) - 100
