@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Annotated, Any, Literal
 
@@ -86,7 +86,7 @@ class Ask(Inference):
     def __post_init__(self) -> None:
         """Raises ConfigError for an unknown agent or agent option."""
         super().__post_init__()
-        agents.build(self.agent, tokenizer=None, **self.options)
+        _check_agent(self.agent, self.options)
 
     @property
     def options(self) -> dict[str, Any]:
@@ -128,7 +128,7 @@ class EvaluateConfig(Inference):
         """Raises ConfigError for an unknown agent or agent option, and where there would be nothing to do."""
         super().__post_init__()
         for name, options in self.agents.items():
-            agents.build(name, tokenizer=None, **options)
+            _check_agent(name, options)
         _named("agents", list(self.agents))
         _named("observers", self.observers)
         if self.padded:
@@ -137,6 +137,12 @@ class EvaluateConfig(Inference):
             self._refuse(("batch_size",), "this engine: set rollouts")
         if self.sampling.temperature == 0 and (self.sampling.top_p, self.sampling.top_k) != (1.0, 0):
             raise ConfigError("sampling.top_p and sampling.top_k do nothing without sampling.temperature")
+
+
+def _check_agent(name: str, options: Mapping[str, Any]) -> None:
+    if "tokenizer" in options:
+        raise ConfigError(f"agent {name}: tokenizer is no option; it is the model's")
+    agents.build(name, tokenizer=None, **options)
 
 
 def _named(key: str, names: Sequence[str]) -> None:

@@ -287,6 +287,7 @@ BAD_DOCUMENTS = {
         (["ask", "document.json"], "QUESTION"),
         (["ask", "document.json", " "], "the question is empty"),
         (["ask", "document.json", "What is \udcff?"], "the question is not UTF-8 text"),
+        (["ask", "document.json", "who?", "--agent_options", "{tokenizer: x}"], "tokenizer is no option"),
         (["ask", "missing.json", "who?"], "missing.json: cannot be read"),
         (["ask", "broken.json", "who?"], "broken.json: not valid json: line 2, column 7"),
         (["ask", "empty.json", "who?"], "empty.json: not valid json: line 1, column 1"),

@@ -42,7 +42,7 @@ AGENTS: Mapping[str, type[MemAgent] | type[InfMem] | type[MemReread] | type[ReMe
 """Every agent by name."""
 
 
-def build(name: str, *, tokenizer: Any, **options: Any) -> Agent:
+def build(name: str, /, *, tokenizer: Any, **options: Any) -> Agent:
     """The agent of this name. `options` are the fields of its class; `tokenizer` is the model's, anything that
     `load_tokenizer` takes (None will do for agents that count no tokens, and where nothing is rolled out).
 
@@ -51,11 +51,13 @@ def build(name: str, *, tokenizer: Any, **options: Any) -> Agent:
     """
     if name not in AGENTS:
         raise ConfigError(f"unknown agent {name!r}; {suggestion(name, list(AGENTS))}")
-    fields = [field.name for field in dataclasses.fields(AGENTS[name])]
+    fields = {field.name: field.default for field in dataclasses.fields(AGENTS[name])}
     known = [field for field in fields if field != "tokenizer"]
-    for option in options:
+    for option, value in options.items():
         if option not in known:
             raise ConfigError(f"agent {name}: unknown option {option!r}; {suggestion(option, known)}")
+        if isinstance(value, bool) and not isinstance(fields[option], bool):  # pydantic would take `true` for 1
+            raise ConfigError(f"agent {name}: {option} = {value}: input should be no switch")
     if "tokenizer" in fields:
         options["tokenizer"] = tokenizer
     try:

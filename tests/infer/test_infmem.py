@@ -498,6 +498,8 @@ def test_memory_is_complete_if_the_model_closed_its_thinking_and_ended_by_itself
     [
         ({"bm25": "bge"}, "agent infmem: bm25 = 'bge'"),
         ({"early_stop": 0}, "agent infmem: early_stop = 0"),
+        ({"early_stop": True}, "agent infmem: early_stop = True: input should be no switch"),
+        ({"name": "memagent"}, "unknown option 'name'"),
         ({"think_tokens": -1}, "agent infmem: think_tokens = -1"),
         ({"early_stops": 1}, "unknown option 'early_stops'; did you mean early_stop"),
         ({"answer_format": "boxed"}, "unknown option 'answer_format'"),
