@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,6 +17,7 @@ from typing import Any
 
 from ..errors import InputError
 from .catalog import Collection, FieldPath, Provenance, Unit, identity_of
+from .cutting import page_parts, yaml_documents, yaml_title
 from .formats import SUFFIXES, parse, read_text
 from .formats.html_tree import HtmlDocument
 from .formats.javascript_tree import JavascriptDocument
@@ -25,20 +25,16 @@ from .formats.yaml_tree import YamlDocument
 from .frames import LAYOUTS, NATIVE, frame_for
 from .profile import FEWEST_RECORDS, profiled
 from .record_lists.finding import readings
-from .record_lists.html_text import name_at, text_of
 from .record_lists.javascript_lists import statements
 from .record_lists.lists import alike, found_in, name_of
 from .record_lists.patterns import EVERY, Step, objects_at, written
 from .record_lists.secrets import secret_in
-from .record_lists.yaml_values import read_yaml
 from .tables import Examined, examined
-from .tree import Document, Node
+from .tree import Document
 
 MAX_BYTES, MAX_FILES, MAX_TOTAL = 64 << 20, 100_000, 2 << 30
 """Size of a file, number of files and their size together that are read."""
 LICENSE = "not stated"
-_DOCUMENT_START = re.compile(r"(?:[ \t]*(?:#[^\n]*)?\r?\n)*---(?:[ \t]+#[^\n]*)?[ \t]*(?:\r?\n|(?=[ \t]))")
-_TITLES = ("title", "name")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +54,9 @@ class Rights:
 
 
 @dataclass(frozen=True)
-class _File:
+class File:
+    """A file of a known format: its path below the folder, and its text."""
+
     path: str
     format: str
     text: str
@@ -66,10 +64,11 @@ class _File:
 
 @dataclass(eq=False)
 class Own:
-    """What a folder offers: collections, and what was left out."""
+    """What documents offer: collections, documents that offer nothing, and lists that do not in others."""
 
     collections: list[Collection] = field(default_factory=list)
     refused: list[Refused] = field(default_factory=list)
+    left_out: list[Refused] = field(default_factory=list)
 
 
 def collections(folder: str | Path, **rights: str) -> list[Collection]:
@@ -79,17 +78,23 @@ def collections(folder: str | Path, **rights: str) -> list[Collection]:
 
 def own(folder: str | Path, *, license: str = LICENSE, attribution: str = "") -> Own:
     """Reads all documents below a folder, in the order of their paths. Raises InputError where there is none."""
-    found = Own()
-    terms = Rights(license, attribution)
-    files = list(_files(Path(folder), found.refused))
-    for format, gather in _GATHER.items():
-        of_format = [file for file in files if file.format == format]
-        if of_format:
-            gather(found, of_format, terms)
+    refused: list[Refused] = []
+    found = offered(list(_files(Path(folder), refused)), license=license, attribution=attribution)
+    found.refused[:0] = refused
     return found
 
 
-def _files(folder: Path, refused: list[Refused]) -> Iterator[_File]:
+def offered(files: Sequence[File], *, license: str = LICENSE, attribution: str = "") -> Own:
+    """What these files offer."""
+    found, rights = Own(), Rights(license, attribution)
+    for format, gather in _GATHER.items():
+        of_format = [file for file in files if file.format == format]
+        if of_format:
+            gather(found, of_format, rights)
+    return found
+
+
+def _files(folder: Path, refused: list[Refused]) -> Iterator[File]:
     if not folder.is_dir():
         raise InputError(f"{folder} is no folder")
     root, total, count = folder.resolve(), 0, 0
@@ -110,12 +115,12 @@ def _files(folder: Path, refused: list[Refused]) -> Iterator[_File]:
                 refused.append(Refused(shown, f"too large: {size:,} bytes, {total:,} with those before it"))
                 continue
             try:
-                yield _File(shown, format, read_text(str(path), format))
+                yield File(shown, format, read_text(str(path), format))
             except InputError as error:
                 refused.append(Refused(shown, str(error).removeprefix(f"{path}: ")))
 
 
-def _parsed(file: _File, refused: list[Refused]) -> Document | None:
+def _parsed(file: File, refused: list[Refused]) -> Document | None:
     try:
         return parse(file.text, file.format)
     except InputError as error:
@@ -130,13 +135,13 @@ def _parsed(file: _File, refused: list[Refused]) -> Document | None:
 class _Response:
     """A JSON document with the record list chosen from it."""
 
-    file: _File
+    file: File
     value: Any
     steps: tuple[Step, ...]
     records: Sequence[Mapping[str, Any]]
 
 
-def _gather_json(found: Own, files: Sequence[_File], rights: Rights) -> None:
+def _gather_json(found: Own, files: Sequence[File], rights: Rights) -> None:
     responses: list[_Response] = []
     single: list[_Response] = []
     for file in files:
@@ -165,7 +170,7 @@ def _gather_json(found: Own, files: Sequence[_File], rights: Rights) -> None:
             _add_json(found, group, rights, None, ())
 
 
-def _best_list(file: _File, value: Any) -> tuple[_Response | None, str]:
+def _best_list(file: File, value: Any) -> tuple[_Response | None, str]:
     """The list of like objects that offers most, and why there is none."""
     best: tuple[int, _Response] | None = None
     reason = "no list of like objects"
@@ -240,8 +245,8 @@ def _add_json(found: Own, group: Sequence[_Response], rights: Rights, envelope: 
 # HTML, YAML, JavaScript: one collection a format.
 
 
-def _gather_html(found: Own, files: Sequence[_File], rights: Rights) -> None:
-    pages: list[tuple[_File, str, str]] = []
+def _gather_html(found: Own, files: Sequence[File], rights: Rights) -> None:
+    pages: list[tuple[File, str, str]] = []
     for file in files:
         document = _parsed(file, found.refused)
         if isinstance(document, HtmlDocument):
@@ -251,7 +256,7 @@ def _gather_html(found: Own, files: Sequence[_File], rights: Rights) -> None:
             else:
                 found.refused.append(Refused(file.path, "its body is empty"))
     times = Counter(title.casefold() for _, _, title in pages)
-    units: list[tuple[_File, Unit]] = []
+    units: list[tuple[File, Unit]] = []
     for file, body, title in pages:
         said = title if times[title.casefold()] == 1 else f"{title} ({file.path})"
         identity = identity_of([body])
@@ -259,43 +264,8 @@ def _gather_html(found: Own, files: Sequence[_File], rights: Rights) -> None:
     _add(found, units, "html", rights)
 
 
-def page_parts(document: HtmlDocument) -> tuple[str, str]:
-    """The inside of a page's body, and its title or first heading ("" where it has neither)."""
-    text, title, heading = document.text, "", ""
-    body: Node | None = None
-    parts: list[Node] = []
-    walk = [document.root]
-    while walk:
-        node = walk.pop()
-        name = name_at(text, node.start) if node.kind == "element" else ""
-        if name == "title" and not title:
-            title = text_of(text, node.content, node.end).value
-        elif name == "h1" and not heading:
-            heading = text_of(text, node.content, node.end).value
-        elif name == "body" and body is None:
-            body = node
-        elif name not in ("head", "html", "", "meta", "link", "script", "style", "base") and _outside(node, body):
-            parts.append(node)
-        walk.extend(reversed(document.children(node)) if node.kind in ("document", "element") else ())
-    if body is not None:
-        return text[body.content : _inner_end(document, body)].strip(), title or heading
-    inside = text[parts[0].start : parts[-1].end] if parts else ""
-    return inside.strip(), title or heading
-
-
-def _outside(node: Node, body: Node | None) -> bool:
-    """Whether a node stands at the top of a page without a body tag."""
-    up = node.parent
-    return body is None and up is not None and (up.parent is None or up.parent.parent is None)
-
-
-def _inner_end(document: HtmlDocument, node: Node) -> int:
-    closing = document.frame(node)[1]
-    return node.end - len(closing) if closing and document.text.endswith(closing, node.start, node.end) else node.end
-
-
-def _gather_yaml(found: Own, files: Sequence[_File], rights: Rights) -> None:
-    units: list[tuple[_File, Unit]] = []
+def _gather_yaml(found: Own, files: Sequence[File], rights: Rights) -> None:
+    units: list[tuple[File, Unit]] = []
     for file in files:
         document = _parsed(file, found.refused)
         if not isinstance(document, YamlDocument):
@@ -311,27 +281,8 @@ def _gather_yaml(found: Own, files: Sequence[_File], rights: Rights) -> None:
     _add(found, units, "yaml", rights)
 
 
-def yaml_documents(document: YamlDocument) -> Iterator[tuple[str, Any]]:
-    """The documents of a stream as texts that can stand in another stream, with their readings."""
-    root = document.root
-    nodes = document.children(root) if root.kind == "stream" else [root]
-    for node, reading in zip(nodes, read_yaml(document), strict=True):
-        text = document.text[node.start : node.end]
-        start = _DOCUMENT_START.match(text)
-        yield (text[start.end() :] if start else text).rstrip() + "\n", reading
-
-
-def yaml_title(value: Any) -> str:
-    """What a document calls itself: `info.title`, or its own `title` or `name`; "" where it does not."""
-    if not isinstance(value, dict):
-        return ""
-    info = value.get("info")
-    said = [info.get("title") if isinstance(info, dict) else None, *(value.get(key) for key in _TITLES)]
-    return next((" ".join(title.split()) for title in said if isinstance(title, str) and title.strip()), "")
-
-
-def _gather_javascript(found: Own, files: Sequence[_File], rights: Rights) -> None:
-    units: list[tuple[_File, Unit]] = []
+def _gather_javascript(found: Own, files: Sequence[File], rights: Rights) -> None:
+    units: list[tuple[File, Unit]] = []
     for file in files:
         document = _parsed(file, found.refused)
         if not isinstance(document, JavascriptDocument):
@@ -356,11 +307,11 @@ def _gather_javascript(found: Own, files: Sequence[_File], rights: Rights) -> No
     _add(found, units, "javascript", rights)
 
 
-def _add(found: Own, units: Sequence[tuple[_File, Unit]], format: str, rights: Rights) -> None:
+def _add(found: Own, units: Sequence[tuple[File, Unit]], format: str, rights: Rights) -> None:
     if not units:
         return
     seen: dict[str, str] = {}
-    kept: list[tuple[_File, Unit]] = []
+    kept: list[tuple[File, Unit]] = []
     for file, unit in units:
         if unit.identity in seen:
             found.refused.append(Refused(file.path, f"the same as in {seen[unit.identity]}"))
@@ -374,7 +325,7 @@ def _add(found: Own, units: Sequence[tuple[_File, Unit]], format: str, rights: R
 
 def _finish(
     found: Own,
-    files: Sequence[_File],
+    files: Sequence[File],
     name: str,
     format: str,
     units: Sequence[Unit],
@@ -385,6 +336,11 @@ def _finish(
     """Adds a collection, and says what of it offers nothing."""
     for i, reason in sorted(seen.unfit.items()):
         found.refused.append(Refused(files[min(i, len(files) - 1)].path, reason))
+    place = units[0].provenance.location if units else name
+    found.left_out.extend(
+        Refused(units[left.unit].provenance.location if left.unit >= 0 else place, f"{left.pattern}: {left.reason}")
+        for left in seen.left_out
+    )
     offering = {unit for table in seen.tables for unit in table.unit_of}
     why: dict[int, str] = {}
     for left in seen.left_out:
@@ -408,7 +364,7 @@ def _provenance(path: str, rights: Rights, identity: str) -> Provenance:
     return Provenance("own", rights.license, rights.attribution, path, {"content": identity})
 
 
-_GATHER: Mapping[str, Callable[[Own, Sequence[_File], Rights], None]] = {
+_GATHER: Mapping[str, Callable[[Own, Sequence[File], Rights], None]] = {
     "json": _gather_json,
     "html": _gather_html,
     "yaml": _gather_yaml,

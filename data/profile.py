@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,9 +26,11 @@ MAX_FIELDS = 2_000
 ASK_LENGTH, NAME_LENGTH, TEST_LENGTH = 80, 100, 50
 """Characters of an answer, a name, and a value in a condition."""
 FEWEST_RECORDS = 3
-_ASK_PRESENT, _NAME_PRESENT, _TEST_PRESENT = 0.5, 0.9, 0.5
+_ASK_PRESENT, _NAME_PRESENT, _TEST_PRESENT = 0.5, 0.6, 0.5
 _DESCRIBED = 0.3  # of the records, the share that must have a unique description
 _SAME_EVERYWHERE = 0.8
+_NOT_UNIQUE = 6  # what a name loses in rank if none is unique
+_ANSWERABLE = 0.5  # of the values, the share that must be able to answer a question
 _NAMES = word_set("name title label headline summary caption subject fullname displayname heading")
 _IDENTIFIERS = word_set("id ids key code number uuid guid doi isbn issn identifier accession url uri hash sha")
 _ADDRESSES = word_set("url uri hash sha")
@@ -121,7 +123,8 @@ def profiled(
     described = _described((naming, *qualifiers), len(sample))
     if described < _DESCRIBED or described * len(sample) < min(2, fewest):
         return Profile(refused="no field names its records uniquely", left_out=left_out)
-    fields = _offered(columns, naming, qualifiers, len(sample), counted, left_out)
+    keyed = [fact for fact in facts if fact.path[0] == KEYS]
+    fields = _offered([*keyed, *columns], naming, qualifiers, len(sample), counted, left_out)
     if not any("ask" in offered.roles for offered in fields):
         return Profile(refused="nothing in its records can be asked for", left_out=left_out)
     return Profile(
@@ -224,34 +227,39 @@ def _naming(columns: Sequence[Column], facts: Sequence[Column], total: int, head
         usable = column.kind in ("text", "number") and column.present >= _NAME_PRESENT
         if not usable or column.length > NAME_LENGTH or not all(map(_names_something, column.values.values())):
             continue
-        rank = _rank(column, first=headings and bool(columns) and column is columns[0]) + 3 * (1 - column.unique)
+        rank = _rank(column, first=headings and bool(columns) and column is columns[0])
+        if rank is None:
+            continue
+        rank += _NOT_UNIQUE * (1 - column.unique)
         if best is None or rank < best[0]:
             best = rank, place, column
     return best[2] if best is not None and (best[2].unique > 0 or total > 1) else None
 
 
-def _rank(column: Column, first: bool) -> float:
-    """How far from a name people would use: names 0, map keys 1, facts of the unit 1.5, other text, codes, numbers and
-    dates."""
+def _rank(column: Column, first: bool) -> float | None:
+    """How far from a name people would use: titles and names 0, map keys 1, names of something else in the record and
+    facts of the unit 1.5, identifiers 2, other words 2.5; random strings, dates and numbers last; None for what names
+    nothing."""
     depth = 0.2 * (len(column.path) - 1) + (0.5 if column.length > 60 else 0)
     if column.kind == "number":
         whole = all(isinstance(value, int) for value in column.values.values())
-        return depth + (4 if whole and column.last in _IDENTIFIERS else 6)
-    if column.path[0] == KEYS:
-        return 1.0
-    if column.path[0] == UNIT:
-        return 1.5
+        return depth + (4 if whole and column.last in _IDENTIFIERS else 8)
+    if column.path[0] in (KEYS, UNIT):
+        return 1.0 if column.path[0] == KEYS else 1.5
     values = list(column.values.values())
-    if sum(1 for value in values if _DATE.match(value)) > len(values) / 2:
-        return depth + 5
-    if sum(1 for value in values if _RANDOM.match(value)) > len(values) / 2:
-        return depth + 5.5
+    if _most(_DATE.match, values):
+        return depth + 7
+    if _most(_RANDOM.match, values):
+        return depth + 7.5
     if first or column.last in _NAMES:
-        return depth
+        return depth + (1.5 if column.last == "name" and column.path[:-1] and " " in column.name else 0)
     if column.last in _IDENTIFIERS:
-        return depth + 2.8
-    worded = sum(1 for value in values if _PHRASE.search(value))
-    return depth + (2.5 if worded > len(values) / 2 else 3.5)
+        return depth + 2
+    return depth + 2.5 if _most(_PHRASE.search, values) else None
+
+
+def _most(test: Callable[[str], Any], values: Sequence[str]) -> bool:
+    return sum(1 for value in values if test(value)) > len(values) / 2
 
 
 def _names_something(value: Any) -> bool:
@@ -260,11 +268,11 @@ def _names_something(value: Any) -> bool:
 
 
 def _qualifiers(naming: Column, columns: Sequence[Column], facts: Sequence[Column], total: int) -> tuple[Column, ...]:
-    """Up to two fields that make names unique, those first that people would add."""
+    """Up to three fields that make names unique, those first that people would add."""
     chosen: tuple[Column, ...] = ()
     rest = [c for c in (*facts, *columns) if c is not naming and _qualifies(c)]
     rest.sort(key=lambda c: (c.path[0] not in (UNIT, KEYS), c.last not in _PLACES, c.kind != "text", len(c.path)))
-    for _ in range(2):
+    for _ in range(3):
         share = _described((naming, *chosen), total)
         if share == 1 or not rest:
             break
@@ -310,7 +318,7 @@ def _offered(
         if column is naming:
             continue
         roles: set[Role] = set()
-        if column not in qualifiers and _can_be_asked(column, naming, qualifiers):
+        if column not in qualifiers and column is not naming and _can_be_asked(column, naming, qualifiers):
             roles.add("ask")
         if counted:
             roles |= _aggregated(column, total)
@@ -337,11 +345,11 @@ def _can_be_asked(column: Column, naming: Column, qualifiers: Sequence[Column]) 
     if len(column.values) > 1 and max(column.counts.values()) > _SAME_EVERYWHERE * len(column.values):
         return False
     values = list(column.values.values())
-    if sum(map(answerable, values)) < 0.9 * len(values):
+    if sum(map(answerable, values)) < _ANSWERABLE * len(values):
         return False
     shown = sum(_derivable(value, naming.values.get(i)) for i, value in column.values.items())
     shown += sum(_derivable(value, q.values.get(i)) for q in qualifiers for i, value in column.values.items())
-    return shown <= 0.1 * len(values)
+    return shown <= 0.5 * len(values)
 
 
 def _derivable(value: Any, known: Any) -> bool:
@@ -361,6 +369,8 @@ def _aggregated(column: Column, total: int) -> set[Role]:
         if distinct >= min(5, max(3, total // 4)) and not _NO_MEASURE & set(column.name.lower().split()):
             roles |= {"condition", "measure"} if not _is_epoch(column) else set()
         return roles
+    if column.kind == "list":
+        largest = max((times for times in column.counts.values() if times <= 0.95 * total), default=0)
     short = all(len(str(value)) <= TEST_LENGTH and _names_something(value) for value in column.counts)
     if short and largest >= 2 and distinct <= max(2, 0.7 * total) and largest <= 0.95 * total:
         roles.add("condition")

@@ -8,13 +8,13 @@ a question could mean are called alike. `examined` says also what was left out, 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..errors import InputError
 from .catalog import KEYS, UNIT, FieldPath, Record, Scope, Table, Unit, value_at
-from .profile import FEWEST_RECORDS, Profile, profiled
+from .profile import FEWEST_RECORDS, Profile, answerable, profiled
 from .record_lists.lists import RecordList, alike
 from .record_lists.openapi import LISTS
 from .record_lists.secrets import secret_in
@@ -279,6 +279,7 @@ def _add(found: Examined, offer: _Offer, profile: Profile, name: str) -> bool:
     one, several = _nouns(rows)
     offered = (profile.naming, *profile.qualifiers, *profile.fields)
     paths = sorted({field.path for field in offered} | {profile.identity or profile.naming.path})
+    asked = {field.path for field in profile.fields if "ask" in field.roles and "group" not in field.roles}
     found.tables.append(
         Table(
             name=f"{name}{'' if offer.whole else f'/{where}'}{rows.pattern}",
@@ -286,7 +287,7 @@ def _add(found: Examined, offer: _Offer, profile: Profile, name: str) -> bool:
             plural=several,
             label=rows.label,
             scope=offer.scope,
-            records=[_kept(record, paths) for record in offer.records],
+            records=[_kept(record, paths, asked) for record in offer.records],
             unit_of=offer.unit_of,
             identity=None if _by_facts(offer) else profile.identity,
             naming=profile.naming,
@@ -300,12 +301,12 @@ def _add(found: Examined, offer: _Offer, profile: Profile, name: str) -> bool:
     return True
 
 
-def _kept(record: Record, paths: Sequence[FieldPath]) -> Record:
-    """The record with its offered fields alone."""
+def _kept(record: Record, paths: Sequence[FieldPath], asked: Set[FieldPath]) -> Record:
+    """The record with its offered fields alone; of those `asked` for, with values that can answer a question."""
     kept: dict[str, Any] = {UNIT: record[UNIT], KEYS: record[KEYS]}
     for path in paths:
         value = value_at(record, path)
-        if value is None or path[0] in (UNIT, KEYS):
+        if value is None or path[0] in (UNIT, KEYS) or (path in asked and not answerable(value)):
             continue
         here = kept
         for key in path[:-1]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-_PARTS = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+|[^\W\d_]+")
+_PARTS = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
+_OTHER_PARTS = re.compile(r"[^\W\d_]+|\d+")
 _FOOTNOTE = re.compile(r"\s*\[(?:\d{1,3}|[a-z]|note \d{1,3})\]|\s*[¶§#]\Z")
 _BRACKETED = re.compile(r"\s*\([^()]*\)\s*\Z")
 _AFTER_NOUN = re.compile(
@@ -139,6 +140,7 @@ _UPPER = {
     **dict.fromkeys(("id", "url", "uri", "doi", "api", "ip", "ssn", "isbn", "issn", "iso", "uuid", "guid", "sku"), ""),
     **dict.fromkeys(("html", "css", "json", "xml", "http", "https", "sql", "dns", "cve", "cvss", "cpu", "gpu"), ""),
     **dict.fromkeys(("ram", "usb", "gps", "pdf", "rgb", "nih", "uk", "us", "usa", "eu", "orcid", "naics", "psc"), ""),
+    **dict.fromkeys(("nct", "uei", "duns", "pi", "cfda", "fips", "tas", "gid", "cpv", "sme", "qc", "imdb", "utc"), ""),
     "ids": "IDs",
     "urls": "URLs",
 }
@@ -185,10 +187,12 @@ _ENVELOPES = word_set(
 def words_of(key: str) -> list[str]:
     """The words of an identifier in lower case: camelCase, snake_case, hyphens and digits apart, abbreviations written
     out, acronyms in capitals."""
-    parts = _PARTS.findall(key)
+    parts = (_PARTS if key.isascii() else _OTHER_PARTS).findall(key)
     found: list[str] = []
     for part in parts:
         lower = part.lower()
+        if lower == "struct" and found:
+            continue
         if part.isdigit() and found and found[-1].lower() == "v":
             found[-1] = f"v{part}"
         elif lower in _UPPER:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from array import array
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, NoReturn
@@ -92,6 +93,12 @@ def _refuse(text: str, start: int, error: yaml.YAMLError) -> NoReturn:
         ) from None
     context = getattr(error, "context", None)
     raise ParseError.at("yaml", text, offset, f"{context}: {problem}" if context else problem) from None
+
+
+def events_of(text: str, start: int) -> Iterator[Any]:
+    """PyYAML's events of `text[start:]`, whose places count from there. Two escapes that together write one character
+    are replaced by others. For a text that was read before."""
+    return iter(_parser(text[start:] if start else text).get_event, None)
 
 
 def scalar_value(source: str) -> str:

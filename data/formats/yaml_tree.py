@@ -80,7 +80,7 @@ class YamlDocument(Document):
             return f"doc[{node.ordinal}]"
         if parent.kind == "array":
             return f"[{node.ordinal}]"
-        key = self.key(parent, node.ordinal)
+        key = self._key(parent, node.ordinal)
         if key is None:
             return f"[?{node.ordinal}]"
         step = f".{key}" if _IDENTIFIER.match(key) else f"[{json.dumps(key, ensure_ascii=False)}]"
@@ -109,22 +109,6 @@ class YamlDocument(Document):
     def wrapper(self, parent: Node | None, opened: Sequence[Node], start: int, end: int) -> tuple[str, str]:
         chain = [_own(node) for node in opened or filter(None, [parent])]
         return self._wrapper.around(chain, bool(opened), start, end)
-
-    def key(self, parent: Node, ordinal: int) -> str | None:
-        """The key of a mapping's entry as read, None for one that is no scalar."""
-        event = int(self._index.order[self._range(parent)[0] + 2 * ordinal])
-        if self._index.events.kinds[event] != SCALAR:
-            return None
-        start, end = self._scalar(event)
-        return scalar_text(self.text[start:end])
-
-    def scalar(self, leaf: Node) -> tuple[int, int]:
-        """Start and end of a scalar's own characters, quotation marks counted in, comments and properties not."""
-        return self._scalar(_own(leaf).event)
-
-    def properties(self, node: Node) -> str:
-        """Anchor and tag of a node's value."""
-        return self._index.properties(_own(node).event)
 
     def _document_spans(self, start: int) -> tuple[Offsets, Offsets]:
         """Where the documents start and end: each with its directives, and the comments before it."""
@@ -188,6 +172,14 @@ class YamlDocument(Document):
         number = self._index.collection[_own(node).event]
         return int(self._index.first[number]), int(self._index.stop[number]), 2 if node.kind == "object" else 1
 
+    def _key(self, parent: Node, ordinal: int) -> str | None:
+        """The key as read, None for one that is no scalar."""
+        event = int(self._index.order[self._range(parent)[0] + 2 * ordinal])
+        if self._index.events.kinds[event] != SCALAR:
+            return None
+        start, end = self._scalar(event)
+        return scalar_text(self.text[start:end])
+
     def _copies(self, parent: Node) -> dict[int, int]:
         """For entries whose key stood in `parent` before: ordinal to 2, 3, …; found once for each mapping asked
         about."""
@@ -197,7 +189,7 @@ class YamlDocument(Document):
             copies = self._copies_of[event] = {}
             seen: dict[str, int] = {}
             for ordinal in range(parent.n_children):
-                key = self.key(parent, ordinal)
+                key = self._key(parent, ordinal)
                 if key is not None:
                     seen[key] = seen.get(key, 0) + 1
                     if seen[key] > 1:

@@ -17,6 +17,7 @@ _KNOWN = (
     ("an access key", re.compile(r"\bAIza[0-9A-Za-z_-]{35}\b")),
     ("a password", re.compile(r"\b[a-z][a-z0-9+.-]*://[^\s/:@]+:[^\s/:@]{3,}@")),
 )
+_ANY_KNOWN = re.compile(r"-----BEGIN|A[KS]IA|gh[pousr]_|github_pat_|xox[abprs]-|glpat-|eyJ|[sr]k[_-]|AIza|://[^\s/@]*@")
 _NAMES = re.compile(
     r"(?:passw(?:or)?d|passphrase|secret|api_?key|private_?key|access_?key|auth_?token|access_?token)\Z", re.I
 )
@@ -28,11 +29,13 @@ def looks_secret(key: str, value: Any) -> str:
     """What a string looks like, "" if like nothing secret; `key` names it."""
     if not isinstance(value, str) or len(value) < 8:
         return ""
-    for what, pattern in _KNOWN:
-        if pattern.search(value):
-            return what
-    named = _NAMES.search(re.sub(r"[-\s]", "_", key))
-    return "a password or key" if named and _RANDOM.match(value) and _is_random(value) else ""
+    if _ANY_KNOWN.search(value):
+        for what, pattern in _KNOWN:
+            if pattern.search(value):
+                return what
+    if not _RANDOM.match(value) or not _NAMES.search(re.sub(r"[-\s]", "_", key)):
+        return ""
+    return "a password or key" if _is_random(value) else ""
 
 
 def secret_in(value: Any) -> str:
