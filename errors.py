@@ -54,3 +54,9 @@ class ModelError(TreeAgentError):
 
 class RunError(TreeAgentError):
     """A run folder belongs to another run, is in use, or is damaged."""
+
+
+def one_line(error: object) -> str:
+    """What an error of a library says, fit to stand in a message of ours: one line of at most 200 characters."""
+    words = " ".join(str(error).split()) or type(error).__name__
+    return words if len(words) <= 200 else words[:197] + "..."

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ..data.tokens import default_tokenizer
-from ..errors import ModelError
+from ..errors import ModelError, one_line
 
 _SHORT_DTYPES = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32"}
 DTYPES = _SHORT_DTYPES | {name: name for name in _SHORT_DTYPES.values()}
@@ -55,7 +55,7 @@ def load_weights(name: str, *, dtype: str = "bf16", device: str = "auto", adapte
         model = _plain(load, source, kind) if "gguf_file" in source else load(**source, dtype=kind)
         model = model.to(_device(device))
     except (OSError, ValueError, RuntimeError, AssertionError, ImportError) as error:
-        raise ModelError(f"model {name} cannot be loaded: {_line(error)}") from error
+        raise ModelError(f"model {name} cannot be loaded: {one_line(error)}") from error
     return (model if adapter is None else _adapted(model, adapter)).eval()
 
 
@@ -65,7 +65,7 @@ def load_chat_tokenizer(name: str) -> Any:
     try:
         tokenizer = transformers.AutoTokenizer.from_pretrained(**_source(name))
     except (OSError, ValueError, ImportError, KeyError) as error:
-        raise ModelError(f"model {name}: its tokenizer cannot be loaded: {_line(error)}") from error
+        raise ModelError(f"model {name}: its tokenizer cannot be loaded: {one_line(error)}") from error
     if not getattr(tokenizer, "chat_template", None):
         raise ModelError(f"model {name} has no chat template: use an instruction-tuned model")
     return tokenizer
@@ -91,7 +91,7 @@ def fingerprint(name: str) -> str:
     try:
         config = transformers.AutoConfig.from_pretrained(**_source(name))
     except (OSError, ValueError) as error:
-        raise ModelError(f"model {name} cannot be found: {_line(error)}") from error
+        raise ModelError(f"model {name} cannot be found: {one_line(error)}") from error
     return f"{name}@{getattr(config, '_commit_hash', None) or 'unknown'}"
 
 
@@ -159,7 +159,7 @@ def _adapted(model: Any, adapter: str) -> Any:
     try:
         adapted = peft.PeftModel.from_pretrained(model, adapter)
     except (OSError, ValueError, RuntimeError) as error:
-        raise ModelError(f"adapter {adapter} does not fit the model: {_line(error)}") from error
+        raise ModelError(f"adapter {adapter} does not fit the model: {one_line(error)}") from error
     if not any("lora_" in key for key, _ in adapted.named_parameters()):
         raise ModelError(f"adapter {adapter} changes no module of the model")
     return adapted
@@ -175,9 +175,3 @@ def _device(device: str) -> str:
 def _file_hash(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _line(error: BaseException) -> str:
-    """The first sentence of a long-winded message."""
-    words = " ".join(str(error).split()) or type(error).__name__
-    return words if len(words) <= 200 else words[:197] + "..."

@@ -16,7 +16,7 @@ from dataclasses import fields
 from typing import Any
 
 from ...data.rollout import Reply, Request
-from ...errors import ConfigError, ModelError
+from ...errors import ConfigError, ModelError, one_line
 from . import Background, Sampling, chat, thinking
 
 _CACHE_TOKENS = 40_960  # holds the largest request that an agent makes
@@ -102,7 +102,7 @@ class Continuous(Background):
         finally:
             del self._pending[name]
         if output.error is not None:
-            self._fault = self._fault or _line(output.error)
+            self._fault = self._fault or one_line(output.error)
             raise self._stopped()
         return output.generated_tokens, output.logprobs if self.logprobs else None
 
@@ -118,7 +118,7 @@ class Continuous(Background):
         except ModelError:
             raise
         except Exception as error:
-            raise ModelError(f"continuous batching is not possible for this model: {_line(error)}") from error
+            raise ModelError(f"continuous batching is not possible for this model: {one_line(error)}") from error
         self._limit_to_cache()
         self._watch = asyncio.get_running_loop().create_task(self._watched())
 
@@ -174,8 +174,3 @@ class Continuous(Background):
 def _page_size(config: Any) -> int:
     """Tokens in a block of the cache; releases before 5.24 name it otherwise."""
     return getattr(config, "page_size", None) or config.block_size
-
-
-def _line(error: object) -> str:
-    words = " ".join(str(error).split()) or type(error).__name__
-    return words if len(words) <= 200 else words[:197] + "..."

@@ -27,7 +27,7 @@ from typing import Any
 from transformers import AutoConfig, GenerationConfig
 
 from ...data.rollout import Reply, Request
-from ...errors import ModelError
+from ...errors import ModelError, one_line
 from ..models import DTYPES
 from ..plain_model import plain_folder
 from . import Background, Sampling, chat, thinking
@@ -149,7 +149,7 @@ class Vllm(Background):
             self._core = self._library.engine.from_engine_args(self._library.arguments(**settings))
         except Exception as error:  # whatever a library of this size raises, the model cannot be used
             hint = "" if "VLLM_LOGGING_LEVEL" in os.environ else "; VLLM_LOGGING_LEVEL=INFO shows more"
-            raise ModelError(f"vLLM cannot run model {settings['model']}: {_line(error)}{hint}") from error
+            raise ModelError(f"vLLM cannot run model {settings['model']}: {one_line(error)}{hint}") from error
         started = [child.pid for child in multiprocessing.active_children() if child not in before]
         self._guard = Guard([pid for pid in started if pid is not None])
         if self._lora is None:
@@ -157,7 +157,7 @@ class Vllm(Background):
         try:
             await self._core.add_lora(self._lora)
         except Exception as error:
-            raise ModelError(f"adapter {self._lora.lora_path} does not fit the model: {_line(error)}") from error
+            raise ModelError(f"adapter {self._lora.lora_path} does not fit the model: {one_line(error)}") from error
 
     async def _ask(self, prompt: Sequence[int], max_tokens: int, sampling: Sampling, seed: int) -> _Said:
         if self._dead:
@@ -170,10 +170,10 @@ class Vllm(Background):
             async for output in outputs:
                 last = output
         except self._library.dead as error:
-            self._dead = f"vLLM died: {_line(error)}"
+            self._dead = f"vLLM died: {one_line(error)}"
             raise ModelError(self._dead) from error
         except Exception as error:
-            raise _RefusedError(f"vLLM: {_line(error.__cause__ or error)}") from error
+            raise _RefusedError(f"vLLM: {one_line(error.__cause__ or error)}") from error
         return _said(last)
 
     def _params(self, sampling: Sampling, max_tokens: int, seed: int) -> Any:
@@ -193,7 +193,7 @@ class Vllm(Background):
                 output_kind=self._library.whole,
             )
         except ValueError as error:
-            raise ModelError(f"vLLM: {_line(error)}") from error
+            raise ModelError(f"vLLM: {one_line(error)}") from error
         if params.temperature != sampling.temperature:
             raise ModelError(f"vLLM knows no temperature of {sampling.temperature}; the least above 0 is 0.01")
         return params
@@ -244,7 +244,7 @@ def _ends(folder: str, tokenizer: Any) -> tuple[int, ...]:
         try:
             named = GenerationConfig.from_model_config(AutoConfig.from_pretrained(folder))
         except (OSError, ValueError) as error:
-            raise ModelError(f"model {folder} cannot be loaded: {_line(error)}") from error
+            raise ModelError(f"model {folder} cannot be loaded: {one_line(error)}") from error
     return end_ids(SimpleNamespace(generation_config=named), tokenizer)
 
 
@@ -282,13 +282,8 @@ def _library() -> Library:
     except Exception as error:  # a build that does not go with its torch fails in many ways
         if isinstance(error, ModuleNotFoundError) and error.name == "vllm":
             raise ModelError("engine vllm needs the package vllm: pip install 'treeagent[vllm]'") from error
-        raise ModelError(f"the vllm that is installed cannot be used: {_line(error)}") from error
+        raise ModelError(f"the vllm that is installed cannot be used: {one_line(error)}") from error
 
 
 def _part(module: str, name: str) -> Any:
     return getattr(importlib.import_module(module), name)
-
-
-def _line(error: BaseException) -> str:
-    words = " ".join(str(error).split()) or type(error).__name__
-    return words if len(words) <= 200 else words[:197] + "..."
