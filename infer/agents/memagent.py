@@ -48,7 +48,7 @@ class MemAgent(Asker):
 
 
 @dataclass(frozen=True)
-class Reading:
+class Pass:
     """What one pass over all sections ends with: the memory, whether every reply ended by itself with something in it,
     and whether their thinking was closed besides."""
 
@@ -59,7 +59,7 @@ class Reading:
 
 def read(
     agent: Asker, question: str, observer: Observer, keep: Callable[[str], str], pass_id: int = 0
-) -> Generator[Request, Reply, Reading]:
+) -> Generator[Request, Reply, Pass]:
     """One pass with a memory of its own, by the agent's template `memory`. `keep` is what of a reply becomes the
     memory."""
     memory, all_ended, complete = NO_MEMORY, True, True
@@ -70,4 +70,4 @@ def read(
         complete &= ended(reply) and closed(reply)
         memory = keep(reply.text)
         observer.commit(t, memory, pass_id)
-    return Reading(memory, all_ended, complete)
+    return Pass(memory, all_ended, complete)

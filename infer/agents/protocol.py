@@ -2,7 +2,7 @@
 
 An agent is a generator: it yields a `Request` for each model call, is sent the `Reply`, and returns an `Outcome`. It
 owns its prompts, its parsing and its stopping; it never sees an engine, batching, sampling or a reward, and does no
-input or output. Whoever drives it ends the rollout when a reply could not be had (`Environment` does): an agent is
+input or output. Whoever drives it ends the rollout when a reply could not be had (`MemoryEnv` does): an agent is
 sent only what a model said.
 """
 

@@ -17,10 +17,8 @@ from string import Formatter
 from typing import Any, TypeAlias
 
 from ...errors import InputError
+from .infmem_protocol import TOOL
 from .templates import PLACES, Template, load
-
-TOOL = "retrievesearch"
-"""The one tool of InfMem's planner."""
 
 _EVALUATION = "taskutils/memory_eval/utils"
 _SAID, _BOXED = "the answer is", "\\boxed{}"
