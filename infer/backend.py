@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..data.tokens import load_tokenizer
-from ..errors import ConfigError, ModelError
+from ..errors import ModelError
 from . import models
 from .config import Inference
 from .engines import Engine
@@ -67,11 +67,7 @@ def _openai(config: Inference) -> Backend:
     from .engines.openai_server import OpenAI
 
     name = config.tokenizer or config.model
-    if name is None:
-        raise ConfigError(
-            "engine openai needs a tokenizer to count sections with: set tokenizer, to the Hugging Face name of the "
-            "server's model for example"
-        )
+    assert name is not None  # or the configuration would have been refused
     counter = load_tokenizer(name)
     try:
         chat = models.load_chat_tokenizer(name)

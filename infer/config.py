@@ -55,8 +55,13 @@ class Inference:
     vllm: VllmOptions = option(VllmOptions(), "vLLM in this process")
 
     def __post_init__(self) -> None:
-        """Raises ConfigError for a key that does nothing with this engine."""
+        """Raises ConfigError for a key that does nothing with this engine, and for one that it needs."""
         self._refuse(_INERT[self.engine], f"engine {self.engine}")
+        if self.engine == "openai" and not (self.tokenizer or self.model):
+            raise ConfigError(
+                "engine openai needs a tokenizer to count sections with: set tokenizer, to the Hugging Face name of "
+                "the server's model for example"
+            )
 
     @property
     def padded(self) -> bool:

@@ -272,6 +272,7 @@ def _trace(call: Call) -> dict[str, Any]:
         "forced_close": reply.forced_close,
         "prompt_ids": list(reply.prompt_ids),
         "completion_ids": list(reply.completion_ids),
+        "logprobs": None if reply.logprobs is None else list(reply.logprobs),
     }
 
 

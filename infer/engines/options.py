@@ -52,8 +52,8 @@ class OpenAIOptions:
     max_model_len: Positive | None = option(
         None, "tokens that prompt and reply may hold together; null: what the server's list of models says, if it does"
     )
-    logprobs: bool = option(False, "ask for the log-probability of each generated token")
-    token_ids: bool = option(False, "ask for token ids (vLLM)")
+    logprobs: bool = option(False, "ask for the log-probability of each generated token, for traces")
+    token_ids: bool = option(False, "ask for token ids (vLLM), for traces")
     omit: tuple[Omittable, ...] = option((), "fields that are not sent because the server refuses them")
     extra: dict[str, Any] = option({}, "more fields for every request, as in {repetition_penalty: 1.0}")
 

@@ -194,7 +194,7 @@ class Server(Background):
 def test_rollouts_of_a_server_end_in_any_order_and_resume_to_the_same_report(
     settings: EvaluateConfig, backend: Any, tmp_path: Path
 ) -> None:
-    served = dataclasses.replace(settings, engine="openai", batch_size=8, rollouts=3, workers=1)
+    served = dataclasses.replace(settings, engine="openai", model="m", batch_size=8, rollouts=3, workers=1)
     whole = dataclasses.replace(served, out=str(tmp_path / "whole"))
     engine = Server()
     _evaluate(whole, backend(engine))
@@ -298,7 +298,12 @@ def test_a_document_that_is_none_names_its_example_and_loses_nothing(
 
 
 def test_traces_show_every_prompt_and_reply(settings: EvaluateConfig, backend: Any) -> None:
-    _evaluate(dataclasses.replace(settings, traces=True), backend())
+    class Telling(Fickle):
+        def generate(self, requests: Sequence[Request], sampling: Sampling) -> list[Reply]:
+            ids = {"prompt_ids": (1, 2), "completion_ids": (3, 4), "logprobs": (-0.5, -0.25)}
+            return [dataclasses.replace(reply, **ids) for reply in super().generate(requests, sampling)]
+
+    _evaluate(dataclasses.replace(settings, traces=True), backend(Telling()))
     for row in read_results(Path(settings.out)):
         name = f"{row['agent']}.{row['observer']}.{row['key']}.{row['copy']}.jsonl"
         head, *calls = [json.loads(line) for line in (Path(settings.out) / "calls" / name).read_text().splitlines()]
@@ -306,6 +311,8 @@ def test_traces_show_every_prompt_and_reply(settings: EvaluateConfig, backend: A
         assert [call["kind"] for call in calls] == ["memory"] * row["sections"] + ["answer"]
         assert calls[-1]["text"] == row["answer"]
         assert calls[0]["messages"][0]["content"].endswith("Updated memory:\n")
+        assert (calls[0]["prompt_ids"], calls[0]["completion_ids"]) == ([1, 2], [3, 4])
+        assert calls[0]["logprobs"] == [-0.5, -0.25]
 
 
 def test_the_run_folder_holds_a_recipe_that_is_the_run(settings: EvaluateConfig, backend: Any) -> None:
@@ -366,7 +373,8 @@ def test_the_demo_recipe_begins_with_its_command_and_loads() -> None:
         (["--batch_size", "0"], "the least is 1"),
         (["--engine", "vlm"], "did you mean vllm"),
         (["--engine", "openai", "--dtype", "fp32"], "dtype does nothing with engine openai"),
-        (["--engine", "openai", "--batch_size", "4"], "batch_size does nothing with this engine: set rollouts"),
+        (["--engine", "openai"], "engine openai needs a tokenizer"),
+        (["--engine", "openai", "--model", "m", "--batch_size", "4"], "does nothing with this engine: set rollouts"),
         (["--engine", "vllm", "--openai.retries", "4"], "openai does nothing with engine vllm"),
         (["--vllm.enforce_eager", "true"], "vllm does nothing with engine transformers"),
         (["--rollouts", "4"], "rollouts does nothing with padded batches: set batch_size"),
