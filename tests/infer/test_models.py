@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tiny_gguf import CHAT_TEMPLATE, write_gguf
 from treeagent.errors import ModelError
 from treeagent.infer import models
 
@@ -65,7 +66,8 @@ def test_an_adapter_changes_what_the_model_says_and_not_its_weights(tiny_chat_fo
 
 def test_a_gguf_model_is_rebuilt_so_that_it_can_be_saved_and_trained(tiny_chat_folder: Path, tmp_path: Path) -> None:
     """The same weights come back from a GGUF file that was written by hand, without a quantization mark."""
-    path = _write_gguf(tiny_chat_folder, tmp_path / "tiny.gguf")
+    pytest.importorskip("gguf")
+    path = write_gguf(tiny_chat_folder, tmp_path / "tiny.gguf")
     model, tokenizer = models.load_model(str(path), dtype="fp32", device="cpu")
     plain, _ = models.load_model(str(tiny_chat_folder), dtype="fp32", device="cpu")
     ids = torch.arange(10)[None]
@@ -73,47 +75,7 @@ def test_a_gguf_model_is_rebuilt_so_that_it_can_be_saved_and_trained(tiny_chat_f
         assert torch.allclose(model(ids).logits, plain(ids).logits, atol=1e-5)
     assert getattr(model.config, "quantization_config", None) is None
     model.save_pretrained(tmp_path / "saved")
-    assert tokenizer.chat_template == "{{ messages[0]['content'] }}"
-
-
-def _write_gguf(folder: Path, path: Path) -> Path:
-    gguf = pytest.importorskip("gguf")
-    model, tokenizer = models.load_model(str(folder), dtype="fp32", device="cpu")
-    config, state = model.config, model.state_dict()
-    writer = gguf.GGUFWriter(path, "llama")
-    writer.add_context_length(config.max_position_embeddings)
-    writer.add_embedding_length(config.hidden_size)
-    writer.add_block_count(config.num_hidden_layers)
-    writer.add_feed_forward_length(config.intermediate_size)
-    writer.add_head_count(config.num_attention_heads)
-    writer.add_head_count_kv(config.num_key_value_heads)
-    writer.add_layer_norm_rms_eps(config.rms_norm_eps)
-    writer.add_rope_freq_base(config.rope_parameters["rope_theta"])
-    writer.add_rope_dimension_count(config.head_dim)
-    writer.add_vocab_size(config.vocab_size)
-    writer.add_tokenizer_model("gpt2")
-    backend = json.loads(tokenizer.backend_tokenizer.to_str())
-    writer.add_token_list([token for token, _ in sorted(tokenizer.get_vocab().items(), key=lambda item: item[1])])
-    writer.add_token_merges([" ".join(pair) for pair in backend["model"]["merges"]])
-    writer.add_eos_token_id(tokenizer.eos_token_id)
-    writer.add_chat_template("{{ messages[0]['content'] }}")
-    names = gguf.get_tensor_name_map(gguf.MODEL_ARCH.LLAMA, config.num_hidden_layers)
-    for name, tensor in state.items():
-        plain = name.removesuffix(".weight")
-        if plain.endswith(("q_proj", "k_proj")):
-            tensor = _interleave(tensor, config, plain.endswith("k_proj"))
-        writer.add_tensor(f"{names.get_name(plain)}.weight", tensor.numpy())
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
-    return path
-
-
-def _interleave(tensor: Any, config: Any, is_key: bool) -> Any:
-    """Llama GGUF files hold the two halves of each head's rotary dimensions interleaved."""
-    heads = config.num_key_value_heads if is_key else config.num_attention_heads
-    return tensor.reshape(heads, 2, -1, tensor.shape[1]).swapaxes(1, 2).reshape(tensor.shape).contiguous()
+    assert tokenizer.chat_template == CHAT_TEMPLATE
 
 
 @pytest.mark.parametrize(
