@@ -210,16 +210,14 @@ def _ask(words: Sequence[str]) -> None:
 
 
 def _prompts(words: Sequence[str]) -> None:
-    description = (
-        "Prompts of the agents: shows ours, or reads the released wording out of your own clone of an agent's\n"
-    )
-    description += "repository into a folder that the agent's option `prompts` can name. Nothing of the clone is run."
-    if not words or words[0] in ("-h", "--help") or words[0] not in ("show", "import"):
-        if words and words[0] not in ("-h", "--help"):
-            raise ConfigError(f"prompts: unknown action {words[0]!r}; {suggestion(words[0], ['show', 'import'])}")
+    description = """Shows an agent's prompts, or reads their released wording out of your own clone of the agent's
+repository into a folder that the agent's option `prompts` can name. Nothing of the clone is run."""
+    if not words or words[0] in ("-h", "--help"):
         usage = "treeagent prompts show AGENT [--folder DIR]\n       treeagent prompts import AGENT CLONE --to DIR"
         Parser("prompts", description=description, usage=usage).print_help()
         return
+    if words[0] not in ("show", "import"):
+        raise ConfigError(f"prompts: unknown action {words[0]!r}; {suggestion(words[0], ['show', 'import'])}")
     from .terminal import console
 
     parser = Parser(f"prompts {words[0]}", description=description)
