@@ -58,15 +58,7 @@ def examine(path: Path, format: str) -> Finding:
         found.reasons.update(left.reason.rpartition(": ")[2] for left in (*seen.left_out, *seen.refused))
     except InputError as error:
         found.refused = str(error).removeprefix(f"{path}: ")
-    except (
-        TreeAgentError,
-        ArithmeticError,
-        LookupError,
-        TypeError,
-        ValueError,
-        AssertionError,
-        RecursionError,
-    ) as error:
+    except Exception as error:  # every fault of ours is listed, none hides the others
         found.refused, found.crashed = f"{type(error).__name__}: {error}", True
     found.seconds = time.process_time() - start
     return found

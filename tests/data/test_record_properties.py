@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from lxml import html as lxml_html
 from ruamel.yaml import YAML
 from treeagent.data.formats import parse
+from treeagent.data.formats.javascript_tree import parse_javascript
 from treeagent.data.record_lists.javascript_lists import same, statements
 from treeagent.data.records import find
 from treeagent.data.unit_lists import page_of
@@ -68,7 +69,7 @@ def test_in_javascript(records: list[dict[str, Any]], quote: str, trailing: bool
     (found,) = find(parse(text, "javascript"))
     assert list(found.records) == json5.loads(literal) == records
     assert [json5.loads(text[start:end]) for start, end in found.spans] == records
-    (statement,) = statements(parse(text, "javascript"))
+    (statement,) = statements(parse_javascript(text))
     assert (statement.refused, statement.line, statement.text) == ("", 2, f"{opening} {literal};")
     for i, record in enumerate(records):
         assert {p: json5.loads(text[slice(*span)]) for p, span in found.value_spans(i).items()} == fields(record)
