@@ -268,6 +268,8 @@ def _choose(server: Server, models: list[Model] | None, wanted: str | None) -> M
         return found[0]
     if wanted is not None:
         raise ModelError(f"{server.url}: the model {wanted!r} is not served there; served: {_names(server, models)}")
+    if not models:
+        raise ModelError(f"{server.url} lists no models: name the model; an openai.base_url mostly ends with /v1")
     raise ModelError(f"{server.url}: name the model; served: {_names(server, models)}")
 
 
