@@ -68,7 +68,9 @@ class BuildConfig:
     format: Format = option("json", "format of the contexts; own: your documents, each in its format")
     sources: tuple[str, ...] = option(("geonames",), f"where units come from: {', '.join(SOURCES)}; [] for own")
     from_: str = option("", "folder with your own documents, or with files of the sources; then nothing is fetched")
-    records: Positive = option(1000, "about how many units each source is asked for")
+    records: dict[str, Positive] = option(
+        {}, "about how many units single sources are asked for: {SOURCE: N}; else 1000"
+    )
     options: dict[str, dict[str, str]] = option({}, "settings of single sources: {SOURCE: {name: value}}")
     hosts: tuple[str, ...] = option((), "hosts that may be fetched from; none: those that the sources name")
     cache: str = option("", "folder that keeps responses; none: $TREEAGENT_CACHE or ~/.cache/treeagent")
@@ -111,9 +113,10 @@ class BuildConfig:
             if self.format not in SOURCES[name].formats:
                 offered = ", ".join(SOURCES[name].formats)
                 raise ConfigError(f"sources: {name} has no {self.format}, it has {offered}")
-        for name in self.options:
-            if name not in self.sources:
-                raise ConfigError(f"options: {name} is none of the sources: {suggestion(name, list(self.sources))}")
+        for key in ("options", "records"):
+            for name in getattr(self, key):
+                if name not in self.sources:
+                    raise ConfigError(f"{key}: {name} is none of the sources: {suggestion(name, list(self.sources))}")
 
     def splits(self) -> dict[str, SplitConfig]:
         """The splits that have examples. Raises ConfigError for one that is half given."""

@@ -89,7 +89,7 @@ def _credit(origin: Provenance) -> tuple[str, str, str]:
 
 
 def _place_free(name: str) -> str:
-    """The name of a tokenizer without the folder that it lay in: a card tells no place of the machine it was made on."""
+    """The name of a tokenizer without the folder that it lay in: a card tells no place of a machine."""
     return name if name.count("/") == 1 and not name.startswith((".", "/", "~")) else name.rsplit("/", 1)[-1]
 
 

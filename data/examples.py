@@ -1,4 +1,4 @@
-"""From collections to examples: one question at a time, each a pure function of the seed and its place in the benchmark.
+"""From collections to examples: one question at a time, each a pure function of the seed and of its place.
 
 For each question a table is drawn, a task draws a specification and its records, wording is drawn, and one context per
 length is filled and arranged. Lookups keep question and answer at every length (`base_id`); aggregations are computed
@@ -21,7 +21,7 @@ from .catalog import SHARES, Collection, Record, Shares
 from .contexts import Counter, Filler, Page
 from .grounds import Shelf
 from .rollout import Example, Reference
-from .spec import Spec, spelled
+from .spec import spelled
 from .tasks import RESERVE, TASKS, Drawn, Ground, Task
 
 ATTEMPTS = 200
@@ -157,7 +157,7 @@ class _Question:
             chosen = self._filler.fill(length)
             if chosen is None:
                 return []
-            units = order.arrange(chosen, self._supporting(chosen) if self._placed else ())
+            units = order.arrange(chosen, self._supporting(chosen) if self._placed else {})
             records, places_of = self._listed(units)
             answers = [spelled(value) for value in self._task.execute(self._spec, records)]
             if not answers or questions.reveals(self._text, answers):
@@ -179,9 +179,15 @@ class _Question:
         places = [(place, row) for place, unit in enumerate(units) for row in self._table.records_in(unit)]
         return [self._table.records[row] for _, row in places], places
 
-    def _supporting(self, chosen: Sequence[int]) -> list[int]:
+    def _supporting(self, chosen: Sequence[int]) -> dict[int, int]:
+        """The units of the support, with the middle of the first supporting record in each, in characters."""
         records, places = self._listed(chosen)
-        return list(dict.fromkeys(chosen[places[i][0]] for i in self._task.support(self._spec, records)))
+        middles: dict[int, int] = {}
+        for place, row in (places[i] for i in self._task.support(self._spec, records)):
+            opening, text, _ = self._page.element(chosen[place])
+            start, end = (0, len(text)) if self._table.spans is None else self._table.spans[row]
+            middles.setdefault(chosen[place], len(opening) + (start + end) // 2)
+        return middles
 
     def _positions(self, units: Sequence[int], supports: Sequence[tuple[int, int]]) -> list[float]:
         """Where the middles of the supporting records lie in the text, from 0 to 1; of their units where no more is
@@ -192,7 +198,7 @@ class _Question:
             start, end = spans[place]
             if self._table.spans is not None:
                 start, end = (start + offset for offset in self._table.spans[row])
-            middles.append(round((start + end) / 2 / total, 4))
+            middles.append(round((start + end) / 2 / total, 6))
         return middles
 
     def _row(self, base: str, length: int, units: Sequence[int], answers: list[str], support: list[float]) -> Row:
@@ -220,34 +226,33 @@ class _Question:
 
 class Order:
     """Where units stand: anywhere, each at the same rank among the others at every length; those that support the
-    answer, if placed, where the drawn shares of the text lie before them."""
+    answer, if placed, where the drawn shares of the text lie before the support in them."""
 
     def __init__(self, rng: Random, page: Page, places: Sequence[float]) -> None:
         self._rng, self._page = rng, page
         self._places = list(places) or [rng.random()]
         self._ranks: dict[int, float] = {}
 
-    def arrange(self, chosen: Sequence[int], supports: Sequence[int]) -> list[int]:
-        """All units in their order."""
+    def arrange(self, chosen: Sequence[int], supports: Mapping[int, int]) -> list[int]:
+        """All units in their order; `supports`: those to be placed, with the place of the support in their text."""
         for unit in chosen:
             self._ranks.setdefault(unit, self._rng.random())
-        moved = set(supports)
-        order = sorted((unit for unit in chosen if unit not in moved), key=self._ranks.__getitem__)
+        order = sorted((unit for unit in chosen if unit not in supports), key=self._ranks.__getitem__)
         targets: list[tuple[float, int]] = []
         for support, place in zip(supports, self._places, strict=False):
             insort(targets, (place, support))
         for place, support in targets:
-            order.insert(self._index(order, support, place), support)
+            order.insert(self._index(order, support, supports[support], place), support)
         return order
 
-    def _index(self, order: Sequence[int], support: int, place: float) -> int:
-        """The index that puts the middle of the unit nearest to this share of the text."""
+    def _index(self, order: Sequence[int], support: int, inside: int, place: float) -> int:
+        """The index that puts the support in the unit nearest to this share of the text."""
         lengths = [self._length(unit) for unit in order]
         target = place * (sum(lengths) + self._length(support))
-        before, index, best = 0, 0, abs(self._length(support) / 2 - target)
+        before, index, best = 0, 0, abs(inside - target)
         for i, length in enumerate(lengths):
             before += length
-            distance = abs(before + self._length(support) / 2 - target)
+            distance = abs(before + inside - target)
             if distance > best:
                 break
             index, best = i + 1, distance

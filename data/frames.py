@@ -116,7 +116,7 @@ def _enclosed(envelope: Any, path: FieldPath) -> Any:
     root = {"": json.loads(json.dumps(envelope))}
     place: Any = root
     for key, step in zip(("", *path), (*path, None), strict=True):
-        where = int(key) if isinstance(place, list) else key
+        where: Any = int(key) if isinstance(place, list) else key
         if step is None:
             place[where] = [_MARK]
         elif isinstance(place, dict) and not isinstance(place.get(where), dict | list):

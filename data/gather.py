@@ -13,23 +13,26 @@ from pathlib import Path
 from rich.console import Console
 
 from ..errors import ConfigError, InputError, ModelError
+from ..terminal import visible
 from .catalog import Collection, identity_of
 from .sources import SOURCES, Source, Wish
 from .tokens import Tokenizer, cache_folder, default_tokenizer, load_tokenizer
 
 OWN = "own"
+_UNITS = 1000  # that a source is asked for
+_MOST_TOLD = 20  # documents that are named with the reason why nothing is asked about them
 
 
 @dataclass(frozen=True)
 class Gathering:
     """What is gathered. `format` is that of the collections wanted, or `own` for documents at `folder` in any format;
-    `records` about how many units each source is asked for; `options` settings of single sources; `hosts` what may be
-    fetched from; `cache` where responses are kept."""
+    `records` about how many units single sources are asked for; `options` settings of single sources; `hosts` what may
+    be fetched from; `cache` where responses are kept."""
 
     sources: Sequence[str]
     format: str
     folder: Path | None = None
-    records: int = 1000
+    records: Mapping[str, int] = field(default_factory=dict)
     options: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     hosts: Sequence[str] = ()
     cache: Path | None = None
@@ -73,15 +76,18 @@ def load_tokenizers(names: Sequence[str]) -> list[Tokenizer]:
 def _own(wanted: Gathering, console: Console) -> list[Collection]:
     if wanted.folder is None:
         raise ConfigError("from: name a folder with your documents: --from DIR")
-    try:
-        from . import own
-    except ImportError as error:
-        raise InputError(f"own documents cannot be read: {error}") from error
-    return own.collections(wanted.folder)
+    from .own import own
+
+    found = own(wanted.folder)
+    for refused in found.refused[:_MOST_TOLD]:
+        console.print(visible(f"left out: {refused.path}: {refused.reason}"))
+    if len(found.refused) > _MOST_TOLD:
+        console.print(f"left out: {len(found.refused) - _MOST_TOLD:,} more")
+    return found.collections
 
 
 def _of_source(source: Source, wanted: Gathering, console: Console, skipped: Counter[str]) -> list[Collection]:
-    wish = Wish(wanted.records, dict(wanted.options.get(source.name, {})))
+    wish = Wish(wanted.records.get(source.name, _UNITS), dict(wanted.options.get(source.name, {})))
     if wanted.folder is not None and source.suffixes:
         from .sources.files import raw_files
 

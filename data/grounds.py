@@ -18,7 +18,7 @@ from .catalog import Table
 from .contexts import Page
 from .tasks import Ground, Task
 
-_WIDEST = 0.7  # of the shortest context, the share that one supporting unit may take
+_WIDEST = 0.85  # of the shortest context, the share that one supporting unit may take
 _FEWEST = 2  # records of a table that can be asked about
 
 

@@ -1,4 +1,4 @@
-"""A look that a person can take at examples: the support highlighted in its context, and what the examples are made of.
+"""A look that a person can take at examples: the support highlighted in its context (⟦so⟧), and what they are made of.
 
 What documents say is shown as text: no markup, no control sequence of theirs reaches the terminal.
 """
@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from statistics import mean, median
 from typing import Any
 
+import numpy as np
 from rich.console import Console
 from rich.rule import Rule
 from rich.table import Table
@@ -19,10 +20,12 @@ from rich.text import Text
 from ..terminal import visible
 from .contexts import Counter as TokenCounter
 from .examples import Row
+from .formats import parse
+from .tree import Document
 
 _AROUND = 160  # characters shown before and after a support
+_MOST_SHOWN = 1200  # characters of a support
 _SHOWN_SUPPORTS = 4
-_HALF = 220  # characters to each side of a support's middle that count as the support itself
 _BINS = 10
 _BARS = " ▁▂▃▄▅▆▇█"
 
@@ -37,26 +40,32 @@ def show(rows: Sequence[Row], tokenizers: Sequence[TokenCounter], console: Conso
 
 
 def excerpts(row: Row) -> list[tuple[str, str, str]]:
-    """What stands before, in and after each support (the first few): cut at the lines or commas around its middle."""
-    context, found = row["context"], []
+    """What stands before, in and after each support (the first few). The support is the largest part of the document
+    whose middle is where the row says; a long one is cut around its middle."""
+    context, document = row["context"], parse(row["context"], row["format"])
+    found = []
     for place in row["support"][:_SHOWN_SUPPORTS]:
-        middle = int(place * len(context))
-        start, end = _edges(context, middle, [value for value in row["answers"] if value])
+        start, end = _part(document, place * len(context))
+        middle = (start + end) // 2
+        start, end = max(start, middle - _MOST_SHOWN // 2), min(end, middle + _MOST_SHOWN // 2)
         found.append((context[max(0, start - _AROUND) : start], context[start:end], context[end : end + _AROUND]))
     return found
 
 
-def _edges(context: str, middle: int, answers: Sequence[str]) -> tuple[int, int]:
-    """The stretch around the middle that reaches to the nearest answer, if one is near, and to the breaks around."""
-    low, high = max(0, middle - _HALF), min(len(context), middle + _HALF)
-    start, end = max(low, middle - _HALF // 2), min(high, middle + _HALF // 2)
-    for answer in answers:
-        at = context.find(answer, low, high)
-        if at >= 0:
-            start, end = min(start, at), max(end, at + len(answer))
-    before = max(context.rfind("\n", low, start), context.rfind("},", low, start))
-    after = [place for place in (context.find("\n", end, high), context.find("},", end, high)) if place >= 0]
-    return (before + 1 if before >= 0 else start), (min(after) if after else end)
+def _part(document: Document, middle: float) -> tuple[int, int]:
+    """The node on the way down to this character whose middle is nearest to it; the outermost of equally near ones."""
+    node, best = document.root, (document.root.start, document.root.end)
+    least = abs(sum(best) / 2 - middle)
+    while node.n_children:
+        starts, ends = document.spans(node)
+        ordinal = max(0, int(np.searchsorted(starts, int(middle), side="right")) - 1)
+        if ends[ordinal] < int(middle):
+            break
+        node = document.child(node, ordinal)
+        distance = abs((node.content + node.end) / 2 - middle)
+        if distance < least - 1:
+            least, best = distance, (node.content, node.end)
+    return best
 
 
 def _example(row: Row) -> Text:
@@ -65,7 +74,7 @@ def _example(row: Row) -> Text:
     text.append("answer    ", style="dim").append(visible(" | ".join(row["answers"])), style="bold green").append("\n")
     for place, (before, support, after) in zip(row["support"], excerpts(row), strict=False):
         text.append(f"at {place:.0%}".ljust(10), style="dim").append("…" + visible(before), style="dim")
-        text.append(visible(support), style="black on yellow")
+        text.append(f"⟦{visible(support)}⟧", style="black on yellow")
         text.append(visible(after) + "…\n", style="dim")
     hidden = len(row["support"]) - _SHOWN_SUPPORTS
     if hidden > 0:

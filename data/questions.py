@@ -98,7 +98,8 @@ _TIES = (
     "Name every one of them if there is a tie; the order does not matter. Reply with nothing but the values.",
 )
 _PATTERNS = {"=": _EQUAL, ">": _ABOVE, "<": _BELOW, "contains": _CONTAINS}
-_BARE = re.compile(r"\w(?:[\w '.&/+-]{0,58}[\w.%])?")
+_BARE_WORDS = 4
+_BARE = re.compile(r"\w(?:[\w '.&/+-]{0,58}[\w%])?")
 
 
 def ask(rng: Random, spec: Spec, table: Table, format: str = "json") -> str:
@@ -186,7 +187,9 @@ def _entity(rng: Random, selector: tuple[Condition, ...], table: Table, of: int)
 
 def _conditions(rng: Random, spec: Spec, table: Table) -> str:
     return " and ".join(
-        rng.choice(_PATTERNS[c.op]).format(field=_field_name(table, c.field), value=_amount(c.value))
+        rng.choice(_PATTERNS[c.op] if not isinstance(c.value, bool) else _EQUAL[:1]).format(
+            field=_field_name(table, c.field), value=_amount(c.value)
+        )
         for c in spec.conditions
     )
 
@@ -199,7 +202,8 @@ def _amount(value: str | float) -> str:
 def _value(value: str | float) -> str:
     """A value as it is spelled, in quotation marks where it is no plain word or number."""
     text = spelled(value)
-    return text if _BARE.fullmatch(text) or numeric(text) is not None else f'"{_inside(text)}"'
+    bare = len(text.split()) <= _BARE_WORDS and _BARE.fullmatch(text)
+    return text if bare or numeric(text) is not None else f'"{_inside(text)}"'
 
 
 def _inside(text: str) -> str:

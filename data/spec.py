@@ -14,6 +14,7 @@ from typing import Any, Literal
 from .catalog import FieldPath, Record, Scope, numeric, value_at
 
 Operator = Literal["=", ">", "<", "contains"]
+AnswerKind = Literal["text", "number"]
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ class Spec:
 
     task: str
     scope: Scope
-    answer_kind: Literal["text", "number"]
+    answer_kind: AnswerKind
     selectors: tuple[tuple[Condition, ...], ...] = ()
     fields: tuple[FieldPath, ...] = ()
     conditions: tuple[Condition, ...] = ()

@@ -12,10 +12,10 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from random import Random
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 from .catalog import Field, Record, Table, numeric, value_at
-from .spec import Condition, Operator, Spec, all_hold, spelled
+from .spec import AnswerKind, Condition, Operator, Spec, all_hold, spelled
 
 COUNT_CAPS = (5, 24)  # a drawn cap on matching records, beyond which counting measures nothing but length
 ABSOLUTE_GAP, RELATIVE_GAP = 0.011, 0.0011  # an extremum stands clear of the next value by more than a score tolerates
@@ -98,7 +98,7 @@ class Lookup:
         seeds = tuple(ground.rows[i] for i in rng.sample(range(len(ground.rows)), self._n_records))
         selectors = [self._selector(ground.table, row) for row in seeds]
         kinds = _by_kind([field for field in ground.table.with_role("ask") if self._can_ask(ground, seeds, field)])
-        chosen = sorted(kind for kind, fields in kinds.items() if len(fields) >= self._n_fields)
+        chosen: list[AnswerKind] = [kind for kind, fields in kinds.items() if len(fields) >= self._n_fields]
         if not chosen or not all(selectors):
             return None
         kind = rng.choice(chosen)
@@ -205,7 +205,7 @@ class MostFrequent:
         sizes = Counter[int]()
 
         def admits(records: Sequence[Record]) -> bool:
-            added = Counter(value for value in map(lambda r: _grouped(spec, r), records) if value is not None)
+            added = Counter(value for value in (_grouped(spec, record) for record in records) if value is not None)
             if not _clear(spec.conditions, records) or not _same_spelling(spellings, added):
                 return False
             grown = {value: counts[value] + more for value, more in added.items()}
@@ -372,7 +372,7 @@ def round_number(value: float) -> int | float:
     return round(int(value), min(0, 2 - len(str(abs(int(value))))))
 
 
-def _by_kind(fields: Sequence[Field]) -> dict[Literal["text", "number"], list[Field]]:
+def _by_kind(fields: Sequence[Field]) -> dict[AnswerKind, list[Field]]:
     """Fields whose values are compared alike when they are answers."""
     return {
         "text": [field for field in fields if field.kind in ("text", "boolean")],

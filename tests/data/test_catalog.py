@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from treeagent.data.catalog import Collection, Field, Provenance, Table, Unit, identity_of, numeric, value_at
 
 
-def table_of(towns: Collection, records: list[Mapping[str, Any]]) -> Table:
+def table_of(towns: Collection, records: Sequence[Mapping[str, Any]]) -> Table:
     return replace(towns.tables[0], records=records, unit_of=range(len(records)))
 
 
