@@ -65,8 +65,8 @@ class _Tally:
 def validate(folder: str, console: Console, *, tokenizers: Sequence[str] = (), num_proc: int = 1) -> None:
     """Checks the benchmark in `folder`; prints a table of what was checked and failed, and the first failures.
 
-    `tokenizers` are looked for among those of the manifest beside the one that is installed; lengths are checked under
-    those at hand. Raises InputError where the folder is no benchmark, RunError where anything failed."""
+    Lengths are checked under those of the manifest's tokenizers that are named or installed; others are told. Raises
+    InputError where the folder is no benchmark, RunError where anything failed."""
     place = Path(folder)
     manifest = _manifest(place)
     counters = _counters(manifest, tokenizers, console)
@@ -104,20 +104,21 @@ def _counters(manifest: Mapping[str, Any], names: Sequence[str], console: Consol
     """The tokenizers of the manifest that are at hand; tells of the others."""
     wanted = manifest["identity"].get("tokenizers", [])
     found: dict[str, Tokenizer] = {}
-    for tokenizer in _at_hand(names):
-        if tokenizer.fingerprint in wanted:
-            found.setdefault(tokenizer.fingerprint, tokenizer)
-        elif tokenizer.name in names:
-            raise InputError(f"--tokenizers: the lengths were not measured with {tokenizer.name}")
-    for fingerprint in wanted:
-        if fingerprint not in found:
-            console.print(f"The tokenizer {fingerprint} is not at hand: lengths are not checked under it; name it")
+    for tokenizer in map(load_tokenizer, names):
+        if tokenizer.fingerprint not in wanted:
+            raise InputError(f"tokenizers: the lengths were not measured with {tokenizer.name}")
+        found[tokenizer.fingerprint] = tokenizer
+    missing = [fingerprint for fingerprint in wanted if fingerprint not in found]
+    for tokenizer in _installed() if missing else ():
+        if tokenizer.fingerprint in missing:
+            found[tokenizer.fingerprint] = tokenizer
+            missing.remove(tokenizer.fingerprint)
+    for fingerprint in missing:
+        console.print(f"The tokenizer {fingerprint} is not at hand, so lengths are not checked under it; name it")
     return list(found.values())
 
 
-def _at_hand(names: Sequence[str]) -> Iterator[Tokenizer]:
-    for name in names:
-        yield load_tokenizer(name)
+def _installed() -> Iterator[Tokenizer]:
     try:
         yield load_tokenizer(default_tokenizer())
     except (ModelError, ImportError):
@@ -146,7 +147,7 @@ def _split(
     except (OSError, ValueError) as error:  # those of the library derive from these
         tally.fail(split, f"{facts['file']} cannot be read: {' '.join(str(error).split())[:160]}")
     except BrokenProcessPool:
-        raise RunError("a process that checked examples was ended, perhaps for memory; give it fewer processes") from None
+        raise RunError("a process that checked examples was ended, perhaps for memory; give fewer") from None
     for number, future in waiting:
         tally.take(split, number, future.result())
         done()

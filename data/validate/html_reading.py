@@ -1,7 +1,7 @@
-"""HTML read by libxml2: every start tag is given its place in the text as an attribute, then lxml makes the tree.
+"""HTML read by two parsers: turbohtml finds the articles as browsers do, libxml2 reads what is inside each.
 
-Elements without a place were written by nobody; what they hold belongs to the element around them. Units are the
-`article` children of the body. No network, no entities of others, no huge trees.
+For libxml2 every start tag is given its place in the text as an attribute. Elements without a place were written by
+nobody; what they hold belongs to the element around them. No network, no entities of others, no huge trees.
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from importlib import import_module
+from itertools import pairwise
 from typing import Any
 
 from .reading import KEYS, UNIT, Reading, Record, Scope, Unit, chosen, digest_of
@@ -26,40 +28,67 @@ _SILENT = ("script", "style")
 
 def read_html(text: str, scope: Scope) -> Reading:
     """The records of a page of articles. Raises Unreadable."""
-    page = _page(text)
-    reading = Reading()
-    articles = [child for child in _children(_body(page)) if child.tag == "article"]
-    if not articles:
-        raise Unreadable("the body has no article")
-    for article in articles:
-        start, end = _place(article), _end(article, len(text))
-        inner = text[text.index(">", start) + 1 : max(text.rfind("</article", start, end), start)]
-        reading.units.append(Unit({"title": article.get("title", "")}, start, end, digest_of(inner.strip())))
-    if len(articles) != len(_children(_body(page))):
-        raise Unreadable("something other than articles stands in the body")
+    reading, insides = Reading(), list[tuple[int, int]]()
+    for title, start, inner, stop, end in _articles(text):
+        reading.units.append(Unit({"title": title}, start, end, digest_of(text[inner:stop].strip())))
+        insides.append((inner, stop))
+    read = _READERS.get(scope.shape)
+    if read is None:
+        raise Unreadable("the records of HTML are no objects")
     for number in chosen(reading.units, scope):
+        start, stop = insides[number]
+        element = _element(_body(_page(text[start:stop])), scope.pattern)
         about = {UNIT: reading.units[number].about, KEYS: []}
-        element = _element(articles[number], scope.pattern)
-        for fields, at, unclear in _READERS.get(scope.shape, _none)(element) if element is not None else ():
-            end = _end(at, reading.units[number].end)
-            reading.records.append(Record({**fields, **about}, _place(at), end, number, frozenset(unclear)))
+        for fields, at, unclear in read(element) if element is not None else ():
+            end = _end(at, stop - start)
+            reading.records.append(
+                Record({**fields, **about}, start + _place(at), start + end, number, frozenset(unclear))
+            )
     return reading
 
 
+def _articles(text: str) -> Iterator[tuple[str, int, int, int, int]]:
+    """Title, place, content, end of the content, and end of each article. Raises Unreadable where the body holds
+    anything else, or an article does not end where its own end tag stands."""
+    import turbohtml
+
+    page = turbohtml.parse(text.replace("\r\n", " \n"), source_locations=True)
+    body = page.find("body")
+    for child in body.children if body is not None else ():
+        place = child.source_location
+        if not isinstance(child, turbohtml.Element):
+            if not isinstance(child, turbohtml.Text) or child.text.strip():
+                raise Unreadable("something other than articles stands in the body")
+        elif child.tag != "article" or place is None or place.end_tag is None:
+            raise Unreadable(f"the markup of a unit does not end with it: {child.tag}")
+        else:
+            title = child.attrs.get("title")
+            opening, closing = place.start_tag, place.end_tag
+            yield (
+                title if isinstance(title, str) else "",
+                opening.start_offset,
+                opening.end_offset,
+                closing.start_offset,
+                closing.end_offset,
+            )
+
+
 def text_between(text: str) -> str:
-    """What people read of a stretch of markup."""
+    """What people read of the inside of a unit, its headings and captions among it. Raises Unreadable."""
     return _text(_body(_page(text)))
 
 
 def _page(text: str) -> Any:
     """The root element. Raises Unreadable where libxml2 gives up."""
-    from lxml import etree
+    etree: Any = import_module("lxml.etree")  # untyped
 
     if "\x00" in text:
         raise Unreadable("it holds a NUL")
+    if not text.strip():
+        text = "<p></p>"
     parser = etree.HTMLParser(no_network=True, huge_tree=False, remove_comments=True, remove_pis=True, encoding="utf-8")
     try:
-        marked = _marked(text).encode()
+        marked = f"<html><body>{_marked(text)}</body></html>".encode()
         root = etree.fromstring(marked, parser)
     except (etree.LxmlError, ValueError, UnicodeEncodeError) as error:
         raise Unreadable(f"it is no HTML: {' '.join(str(error).split())[:120]}") from None
@@ -188,7 +217,7 @@ def _definitions(element: Any) -> Iterator[Fields]:
         pairs = [(_text(cells[0]), _text(cells[1])) for _, cells in _rows(element) if len(cells) == 2]
     else:
         parts = [part for part in _children(element) if part.tag in ("dt", "dd")]
-        pairs = [(_text(a), _text(b)) for a, b in zip(parts, parts[1:], strict=False) if (a.tag, b.tag) == ("dt", "dd")]
+        pairs = [(_text(a), _text(b)) for a, b in pairwise(parts) if (a.tag, b.tag) == ("dt", "dd")]
     fields: dict[str, str] = {}
     for label, value in pairs:
         fields.setdefault(label, value)
@@ -212,11 +241,6 @@ def _items(element: Any) -> Iterator[Fields]:
                 seen[words[0]] += 1
                 fields.setdefault(words[0], said)
         yield fields, child, [name for name, times in seen.items() if times > 1]
-
-
-def _none(element: Any) -> Iterator[Fields]:
-    raise Unreadable("the records of HTML are no objects")
-    yield from element
 
 
 _READERS = {"table": _table, "definitions": _definitions, "items": _items}

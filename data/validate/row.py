@@ -98,6 +98,8 @@ def examine(row: Row, tokenizers: Sequence[Counter]) -> Finding:
         _read(found, row)
     except Unreadable as error:
         found.problems.append(f"the context cannot be read: {error}")
+    except ImportError:
+        raise
     except Exception as error:  # whatever a hostile row does to a reader is a problem of the row, told as such
         found.problems.append(f"the example cannot be checked: {type(error).__name__}: {str(error)[:120]}")
     return found
@@ -259,5 +261,3 @@ def _is_origin(said: tuple[str, str], credit: tuple[str, str, str]) -> bool:
     source, theirs, location = (" ".join(part.split()) for part in credit)
     file = place.removeprefix(source).strip()
     return license == theirs and place.startswith(source) and bool(file) and file in location
-
-

@@ -59,9 +59,10 @@ def _missing(question: str, rest: str, spec: Spec) -> list[str]:
         says.append("says that order matters")
     if not is_lookup(spec):
         says += [test["op"] for test in tests if test["op"] in _SAYS]
-        says += {"most_frequent": ["mentions ties", "asks for the most frequent"], "conditional_count": ["asks how many"]}.get(
-            spec["task"], [spec.get("extreme", "max")]
-        )
+        says += {
+            "most_frequent": ["mentions ties", "asks for the most frequent"],
+            "conditional_count": ["asks how many"],
+        }.get(spec["task"], [spec.get("extreme", "max")])
         if not spec["scope"]["unit"]:
             says.append("states its scope")
     problems = [f"the question never {_told(name)}" for name in says if not _SAYS[name].search(rest)]

@@ -10,7 +10,21 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from .reading import KEYS, MOST_DEPTH, UNIT, Reading, Record, Scope, Tree, Unit, chosen, digest_of, matched, plain, steps_of
+from .reading import (
+    KEYS,
+    MOST_DEPTH,
+    UNIT,
+    Reading,
+    Record,
+    Scope,
+    Tree,
+    Unit,
+    chosen,
+    digest_of,
+    matched,
+    plain,
+    steps_of,
+)
 from .values import OPAQUE, Unreadable, number_of
 
 _CUT = re.compile(r"^---(?=[ \t\r\n]|\Z)", re.MULTILINE)
@@ -150,5 +164,3 @@ def _scalar(event: Any) -> Any:
     if event.value in _WORDS:
         return _WORDS[event.value]
     return number_of(event.value) if _NUMBER.match(event.value) else event.value
-
-
