@@ -20,6 +20,8 @@ from .lists import RecordList, Span
 
 MAX_LISTS = 2_000
 """Record lists that are read of one page."""
+MAX_LEVELS = 100
+"""Elements inside each other; lists that lie deeper are not looked for."""
 MAX_FIELDS = 200
 """Columns of a table, and labels of a definition list."""
 ITEM_DEPTH, ITEM_NODES = 6, 200
@@ -88,10 +90,10 @@ def _candidates(document: HtmlDocument, root: Node) -> Iterator[_Element]:
     """Tables, definition lists and elements with repeated children, in document order."""
     text, heading = document.text, ""
     elements: list[_Element] = []
-    walk: list[tuple[Node, _Element | None]] = [(root, None)]
+    walk: list[tuple[Node, _Element | None, int]] = [(root, None, 0)]
     while walk:
-        node, around = walk.pop()
-        if node.kind not in ("element", "document"):
+        node, around, depth = walk.pop()
+        if node.kind not in ("element", "document") or depth > MAX_LEVELS:
             continue
         name = name_at(text, node.start) if node.kind == "element" else ""
         if name in _HEADINGS:
@@ -106,7 +108,7 @@ def _candidates(document: HtmlDocument, root: Node) -> Iterator[_Element]:
                 around.nested = True
         elif around is None and name not in _NO_ITEMS and len(children) >= FEWEST_ITEMS:
             elements.append(_Element(node, name, "", heading))
-        walk.extend((child, inside) for child in reversed(children))
+        walk.extend((child, inside, depth + 1) for child in reversed(children))
     yield from elements
 
 
