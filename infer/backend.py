@@ -68,7 +68,12 @@ def _openai(config: Inference) -> Backend:
 
     name = config.tokenizer or config.model
     assert name is not None  # or the configuration would have been refused
-    counter = load_tokenizer(name)
+    try:
+        counter = load_tokenizer(name)
+    except ModelError as error:
+        if config.tokenizer:
+            raise
+        raise ModelError(f"set tokenizer: the server's name of the model does not lead to one ({error})") from error
     try:
         chat = models.load_chat_tokenizer(name)
     except ModelError:

@@ -31,8 +31,9 @@ class MemoryEnv:
     """One agent reading through one kind of observer.
 
     `kind` is one of `observe.KINDS`; `budget` is C in tokens; `documents` may be shared between environments of the
-    same tokenizer and budget, and its budget then counts. `reward` rates an ended rollout, by default with the paper's score, 0 to 1. With
-    `prompts=False` calls are recorded without prompts and token ids, for those who need the outcome alone.
+    same tokenizer and budget, and its budget then counts. `reward` rates an ended rollout, by default with the paper's
+    score, 0 to 1. With `prompts=False` calls are recorded without prompts and token ids, for those who need the outcome
+    alone.
     """
 
     def __init__(

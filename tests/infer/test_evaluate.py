@@ -349,6 +349,14 @@ def test_an_adapter_is_part_of_the_identity_and_is_checked_first(
     assert tuned.identity()["adapter"]
 
 
+def test_a_model_that_only_the_server_knows_asks_for_a_tokenizer(settings: EvaluateConfig, tmp_path: Path) -> None:
+    served = dataclasses.replace(settings, engine="openai", model=str(tmp_path / "alias.gguf"), batch_size=8)
+    with pytest.raises(ModelError, match=r"^set tokenizer: the server's name of the model .*alias"):
+        backend_of(served)
+    with pytest.raises(ModelError, match=r"^(?!set tokenizer).*other"):
+        backend_of(dataclasses.replace(served, tokenizer=str(tmp_path / "other.gguf")))
+
+
 def test_the_demo_recipe_begins_with_its_command_and_loads() -> None:
     path = ROOT / "configs" / "eval" / "demo.yaml"
     lines = path.read_text().splitlines()
