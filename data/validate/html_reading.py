@@ -23,6 +23,7 @@ _MARKUP = re.compile(
 )
 _RAW = ("script", "style", "textarea", "title", "xmp", "iframe", "noembed", "noframes")
 _STEP = re.compile(r"/(?:([^/\[\]*]+)|\*\[name\(\)=(?:'([^']*)'|\"([^\"]*)\")\])(?:\[([0-9]{1,9})\])?")
+_NEXT = '\n</article>\n<article title="'
 _SILENT = ("script", "style")
 
 
@@ -64,6 +65,8 @@ def _articles(text: str) -> Iterator[tuple[str, int, int, int, int]]:
         else:
             title = child.attrs.get("title")
             opening, closing = place.start_tag, place.end_tag
+            if _NEXT in text[opening.end_offset : closing.start_offset]:
+                raise Unreadable("a unit swallows the next one")
             yield (
                 title if isinstance(title, str) else "",
                 opening.start_offset,
