@@ -18,12 +18,12 @@ from typing import Any
 from ..errors import InputError
 from .catalog import Collection, FieldPath, Provenance, Unit, identity_of
 from .cutting import page_parts, yaml_documents, yaml_title
+from .field_roles import FEWEST_RECORDS, profiled
 from .formats import SUFFIXES, parse, read_text
 from .formats.html_tree import HtmlDocument
 from .formats.javascript_tree import JavascriptDocument
 from .formats.yaml_tree import YamlDocument
 from .frames import LAYOUTS, NATIVE, frame_for
-from .profile import FEWEST_RECORDS, profiled
 from .record_lists.finding import readings
 from .record_lists.javascript_lists import statements
 from .record_lists.lists import alike, found_in, name_of

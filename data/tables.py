@@ -14,7 +14,7 @@ from typing import Any
 
 from ..errors import InputError
 from .catalog import KEYS, UNIT, FieldPath, Record, Scope, Table, Unit, value_at
-from .profile import FEWEST_RECORDS, Profile, answerable, profiled
+from .field_roles import FEWEST_RECORDS, Profile, answerable, profiled
 from .record_lists.lists import RecordList, alike
 from .record_lists.openapi import LISTS
 from .record_lists.secrets import secret_in

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from treeagent.data.profile import Profile, answerable, profiled
+from treeagent.data.field_roles import Profile, answerable, profiled
 from treeagent.data.record_lists.secrets import looks_secret, secret_in
 
 STARS = [
