@@ -16,7 +16,7 @@ from typing import Any
 
 from .catalog import KEYS, UNIT, Field, FieldKind, FieldPath, Record, Role, numeric, value_at
 from .record_lists.items import OPAQUE, is_scalar, leaves
-from .record_lists.secrets import looks_secret
+from .record_lists.secret_strings import looks_secret
 from .words import field_name, heading_name, word_set
 
 MAX_RECORDS = 20_000

@@ -28,7 +28,7 @@ from .record_lists.finding import readings
 from .record_lists.javascript_lists import statements
 from .record_lists.lists import alike, found_in, name_of
 from .record_lists.patterns import EVERY, Step, objects_at, written
-from .record_lists.secrets import secret_in
+from .record_lists.secret_strings import secret_in
 from .tables import Examined, examined
 from .tree import Document
 

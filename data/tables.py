@@ -17,7 +17,7 @@ from .catalog import KEYS, UNIT, FieldPath, Record, Scope, Table, Unit, value_at
 from .field_roles import FEWEST_RECORDS, Profile, answerable, profiled
 from .record_lists.lists import RecordList, alike
 from .record_lists.openapi import LISTS
-from .record_lists.secrets import secret_in
+from .record_lists.secret_strings import secret_in
 from .unit_lists import UnitLists, lists_of, reading_of
 from .words import nouns
 

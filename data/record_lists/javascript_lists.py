@@ -14,7 +14,7 @@ from ..formats.javascript_tree import JavascriptDocument
 from ..tree import Node
 from .items import OPAQUE, Reading
 from .javascript_values import initialisers, read_initialiser
-from .secrets import secret_in
+from .secret_strings import secret_in
 
 MAX_CHARACTERS = 200_000
 """Length of an initialiser that the second reading is asked about; a longer one is refused."""

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from treeagent.data.field_roles import Profile, answerable, profiled
-from treeagent.data.record_lists.secrets import looks_secret, secret_in
+from treeagent.data.record_lists.secret_strings import looks_secret, secret_in
 
 STARS = [
     "Vega",
