@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import takewhile
 from pathlib import Path
 
 from rich.console import Console
@@ -39,6 +40,8 @@ TITLES = {
     "sub_answer": "answer call on the sub-question",
 }
 """What a trace calls the kinds of requests."""
+_FOUND = ("retrieved_chunk", "recalled_memory")
+"""Blocks of a reading prompt that an agent fills from what it has searched."""
 
 
 def ask(path: str, question: str, config: Ask) -> None:
@@ -53,14 +56,17 @@ def ask(path: str, question: str, config: Ask) -> None:
         raise InputError("the question is not UTF-8 text: check the terminal's encoding")
     out, aside = console(), console(sys.stderr)
     text, format = document(path, config.format)
-    backend = backend_of(config)
-    tokenizer = load_tokenizer(backend.tokenizer)
+    with aside.status("loading the tokenizer ..."):
+        backend = backend_of(config)
+        tokenizer = load_tokenizer(backend.tokenizer)
     agent = build(config.agent, tokenizer=tokenizer, **config.options)
     with naming(path):
         observer = observe.build(config.observe, text, tokenizer=tokenizer, budget=config.budget, format=format)
     name = config.model or ("the server's model" if config.engine == "openai" else Path(tokenizer.name).name)
     aside.print(f"{visible(name)} reads {observer.n} section{'' if observer.n == 1 else 's'}", soft_wrap=True)
-    with backend.engine() as engine:
+    with aside.status("loading the model ..."):
+        engine = backend.engine()
+    with engine:
         outcome = answer(agent, Watched(observer, out if config.trace else None), question, engine, aside)
     _conclude(outcome, agent.answer_format, out)
 
@@ -90,6 +96,7 @@ class Watched:
         self.observer, self.out = observer, out
         self.n, self.shared = observer.n, observer.shared
         self._notes = self._said = ""
+        self._prompts: dict[str, list[str]] = {}
 
     def text(self, t: int) -> str:
         """As the observer."""
@@ -110,9 +117,19 @@ class Watched:
         self._print(f"memory after section {t + 1} of {self.n}{'' if memory != self._said else self._notes}", memory)
 
     def asked(self, request: Request) -> None:
-        """Prints the prompt of a call that reads no section: a section has been shown already."""
-        if request.kind != "memory":
-            self._print(f"{TITLES[request.kind]}: the prompt", request.messages[-1]["content"])
+        """Prints what a call shows besides the section: the whole prompt of one that reads none, from the first line
+        that is not as in the last such prompt; of one that reads, what its agent found for it."""
+        prompt = request.messages[-1]["content"]
+        if request.kind == "memory":
+            for name in _FOUND:
+                _, opened, rest = prompt.partition(f"<{name}>\n")
+                if opened:
+                    self._print(name.replace("_", " "), rest.partition(f"\n</{name}>")[0])
+            return
+        lines, before = prompt.split("\n"), self._prompts.get(request.kind, [])
+        self._prompts[request.kind] = lines
+        same = len(list(takewhile(lambda pair: pair[0] == pair[1], zip(lines, before, strict=False))))
+        self._print(f"{TITLES[request.kind]}: the prompt", "\n".join(["[as before]"] * (same > 0) + lines[same:]))
 
     def heard(self, request: Request, reply: Reply) -> None:
         """Prints a reply as the model gave it; one that becomes the memory as it stands is printed as that."""

@@ -17,8 +17,11 @@ from typing import IO
 import pytest
 from treeagent.cli import VERBS, main
 from treeagent.data.formats import format_of, parse
+from treeagent.data.tokens import load_tokenizer
 from treeagent.data.tree import Document, Node
-from treeagent.infer import plan_sections
+from treeagent.infer import agents, observe, plan_sections
+from treeagent.infer.ask import Watched, answer
+from treeagent.infer.engines.scripted import Scripted
 from treeagent.infer.show import ShortPaths
 from treeagent.terminal import console, visible
 
@@ -394,3 +397,23 @@ def test_a_fault_of_ours_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr("treeagent.cli._dispatch", faulty)
     with pytest.raises(ZeroDivisionError):
         main(["report", "x"])
+
+
+def test_a_trace_shows_what_was_found_and_of_a_repeated_prompt_what_is_new(
+    document: Path, tiny_model_folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tokenizer = load_tokenizer(str(tiny_model_folder))
+    agent = agents.build("infmem", tokenizer=tokenizer, think_tokens=3)
+    observer = observe.build("tree", document.read_text(), format="json", tokenizer=tokenizer, budget=1000)
+    call = '</think>\n✿FUNCTION✿: retrievesearch\n✿ARGS✿: {"query": "needle", "top_k": 3}'
+    engine = Scripted(lambda request: call if request.kind == "controller" else "</think>the answer is x")
+    answer(agent, Watched(observer, console()), "Where?", engine, console(sys.stderr))
+    out = capsys.readouterr().out
+    plans = out.split("--- controller call: the prompt ---\n")[1:]
+    assert len(plans) == observer.n > 1
+    assert "retrievesearch" in plans[0].split("--- ")[0]
+    for t, plan in enumerate(plans[1:], 2):
+        assert plan.startswith(
+            f"[as before]\nCurrent retrieval step: {t}  Maximum allowed retrieval steps: {observer.n}\n"
+        )
+        assert "--- retrieved chunk ---\n[Retrieved #1] " in plan
