@@ -286,5 +286,6 @@ def _too_little(plan: Plan, held: int) -> str:
     enough = f"; enough for {', '.join(fits)}" if fits else ""
     return (
         f"{plan.split}.lengths: the largest source holds about {held:,} tokens for this split, too few for "
-        f"{', '.join(beyond)}{enough}; add documents, leave these lengths out, or raise its share"
+        f"{', '.join(beyond)} (each takes {RESERVE} times as many to choose from){enough}; add documents, leave these "
+        "lengths out, or raise the split's share"
     )

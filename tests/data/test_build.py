@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 from treeagent.config import load
-from treeagent.data.benchmark import load_examples, read_manifest
-from treeagent.data.build import BuildConfig, SplitConfig, build
-from treeagent.errors import ConfigError, InputError, RunError
+from treeagent.data.benchmark import load_examples, read_manifest, unfinished
+from treeagent.data.build import BuildConfig, ShareConfig, SplitConfig, build
+from treeagent.errors import ConfigError, InputError, ModelError, RunError
 
 EMPTY = SplitConfig(0, ())
 RECIPE = Path(__file__).parents[2] / "configs" / "data" / "demo.yaml"
@@ -167,6 +167,14 @@ def test_the_datasets_builder_gives_the_same_rows(config: BuildConfig, tmp_path:
     assert list(builder.as_dataset("test")) == list(plain)
 
 
+def test_a_recipe_for_another_format_does_not_fit_the_configuration(config: BuildConfig, tmp_path: Path) -> None:
+    from treeagent.data.builder import Benchmark
+
+    assert set(Benchmark.builder_configs) == {"json", "html", "yaml", "javascript", "own"}
+    with pytest.raises(ConfigError, match="the recipe is for json, the configuration for yaml"):
+        Benchmark(config_name="yaml", recipe=config, cache_dir=str(tmp_path / "cache")).download_and_prepare()
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [
@@ -176,11 +184,113 @@ def test_the_datasets_builder_gives_the_same_rows(config: BuildConfig, tmp_path:
         (["--tasks", "single_field,single_field"], "none twice"),
         (["--test.per_task", "0", "--dev.per_task", "0", "--train.per_task", "0"], "all are empty"),
         (["--test.per_task", "-1"], "test: give per_task"),
+        (["--test.lengths", "2048,2048"], "test.lengths: one is there twice"),
+        (["--shares.train", "70"], "shares: percentages that make 100 at most"),
+        (["--shares.test", "-1"], "none below 0"),
+        (["--shares.dev", "0"], "shares.dev: the split has examples"),
+        (["--format", "html"], "geonames has no html, it has json"),
+        (["--format", "own"], "from: name the folder"),
+        (["--format", "own", "--from", ".", "--sources", "usgs"], "own documents come from a folder alone"),
+        (["--records", "{usgs: 3}"], "records: usgs is none of the sources"),
+        (["--options", "{usgs: {a: b}}"], "options: usgs is none of the sources"),
+        (["--num-proc", "0"], "too small"),
+        (["--format", "jsn"], "did you mean json"),
     ],
 )
 def test_a_recipe_with_a_mistake_is_refused_in_words(options: list[str], said: str) -> None:
     with pytest.raises(ConfigError, match=said):
         load(BuildConfig, RECIPE, options)
+
+
+@pytest.mark.parametrize("name", ["json", "html", "yaml", "javascript"])
+def test_the_recipes_of_the_paper_have_its_numbers(name: str) -> None:
+    config = load(BuildConfig, RECIPE.with_name(f"{name}.yaml"), [])
+    lengths = (8192, 16384, 32768, 65536, 131072, 262144, 524288, 1048576)
+    assert config.test == SplitConfig(50, lengths)
+    assert len(config.tasks) * len(lengths) * config.test.per_task == 3200
+    assert (config.format, config.seed) == (name, 42)
+    assert config.tokenizers == ("Qwen/Qwen2.5-7B-Instruct", "Qwen/Qwen3-4B")
+    if name == "json":
+        assert (config.train, config.dev) == (SplitConfig(2000, (32768,)), SplitConfig(50, (32768,)))
+    else:
+        assert set(config.splits()) == {"test"}
+    assert not config.push_to_hub
+
+
+def test_own_documents_of_every_format_become_a_benchmark(tiny_model_folder: Path, tmp_path: Path) -> None:
+    import datasets
+
+    for format in ("json", "html", "yaml", "javascript"):
+        folder = tmp_path / format
+        folder.mkdir()
+        write_catalogue(folder, format)
+        out = tmp_path / f"{format}_out"
+        split = SplitConfig(2, (5000, 9000))
+        said = run(
+            replace(
+                SMALL,
+                out=str(out),
+                format="own",
+                sources=(),
+                from_=str(folder),
+                tasks=("single_field", "two_records"),
+                tokenizers=(str(tiny_model_folder),),
+                shares=ShareConfig(0, 0, 100),
+                test=split,
+                dev=EMPTY,
+            )
+        )
+        assert "test: 8 examples made and checked" in said
+        rows = datasets.load_dataset(str(out), "own", split="test", cache_dir=str(tmp_path / "cache"))
+        assert {row["format"] for row in rows} == {format}  # pyright: ignore[reportArgumentType, reportCallIssue]
+
+
+def write_catalogue(folder: Path, format: str) -> None:
+    """Documents of the same kind: books on shelves."""
+    for shelf in range(40):
+        books = [
+            {"title": f"Book {shelf * 50 + i}", "author": f"Writer {(shelf * 7 + i * 3) % 90}", "pages": 90 + shelf * i}
+            for i in range(3 + shelf % 6)
+        ]
+        if format == "html":
+            head = "<tr><th>Title</th><th>Author</th><th>Pages</th></tr>"
+            lines = "".join("<tr>" + "".join(f"<td>{v}</td>" for v in book.values()) + "</tr>" for book in books)
+            text = f"<html><head><title>Shelf {shelf}</title></head><body><h1>Shelf {shelf}</h1>"
+            text += f"<table><caption>Books here</caption>{head}{lines}</table></body></html>"
+            (folder / f"{shelf}.html").write_text(text)
+        elif format == "yaml":
+            lines = "".join(f"- title: {b['title']}\n  author: {b['author']}\n  pages: {b['pages']}\n" for b in books)
+            (folder / f"{shelf}.yaml").write_text(f"title: Shelf {shelf}\nbooks:\n{lines}")
+        elif format == "javascript":
+            (folder / f"shelf{shelf}.js").write_text(f"const shelf{shelf} = {json.dumps(books, indent=1)};\n")
+        else:
+            (folder / f"{shelf}.json").write_text(json.dumps({"shelf": shelf, "books": books}))
+
+
+def test_documents_that_offer_nothing_are_refused_with_the_reason(tiny_model_folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text('{"only": "this"}')
+    config = replace(SMALL, out=str(tmp_path / "out"), format="own", sources=(), from_=str(tmp_path))
+    with pytest.raises(InputError, match="nothing to ask about"):
+        run(replace(config, tokenizers=(str(tiny_model_folder),)))
+    assert [path.name for path in tmp_path.iterdir()] == ["a.json"]
+
+
+def test_a_preview_shows_examples_and_writes_nothing(config: BuildConfig, tmp_path: Path) -> None:
+    said = run(replace(config, out=str(tmp_path / "data"), preview=2))
+    assert "1 of 2: single_field" in said
+    assert "supports from begin to end" in said
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_build_that_another_process_does_is_left_to_it(config: BuildConfig, tmp_path: Path) -> None:
+    first, second = (unfinished(tmp_path / "data", "0" * 64) for _ in range(2))
+    with first, pytest.raises(RunError, match="by another process"), second:
+        pass
+
+
+def test_a_tokenizer_that_cannot_be_had_names_the_way_without_network(config: BuildConfig, tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match=r"--tokenizers '\[\]' takes the one that is installed"):
+        run(replace(config, out=str(tmp_path / "data"), tokenizers=("nobody/nothing",)))
 
 
 def test_the_demo_recipe_is_what_the_demo_needs() -> None:
