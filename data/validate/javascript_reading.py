@@ -14,6 +14,7 @@ from .reading import (
     KEYS,
     MOST_DEPTH,
     UNIT,
+    Kept,
     Reading,
     Record,
     Scope,
@@ -42,8 +43,6 @@ _TOKEN = re.compile(
 )
 _ORIGIN = re.compile(r"//\s*(\S.*?)\s*\(([^()]*(?:\([^()]*\)[^()]*)*)\)\s*\Z")
 _DECIMAL = re.compile(r"([+-]?)\s*((?:(?:0|[1-9][0-9]*)(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)\Z")
-_KEPT = 3_000_000
-_kept: dict[str, Tree] = {}
 
 
 def read_javascript(text: str, scope: Scope) -> Reading:
@@ -53,7 +52,7 @@ def read_javascript(text: str, scope: Scope) -> Reading:
     reading, trees = Reading(), list[Tree]()
     file = scope.unit.get("file", "")
     for name, comment, start, literal, end in _statements(text):
-        tree = _tree(text[literal:end])
+        tree = _kept.tree(text[literal:end])
         trees.append(tree)
         origin = _ORIGIN.match(comment)
         place = origin[1] if origin else ""
@@ -150,16 +149,6 @@ def _add(around: Tree, keys: list[str | None], tree: Tree) -> None:
     keys[-1] = None
 
 
-def _tree(text: str) -> Tree:
-    if text not in _kept:
-        tree = _read(text)
-        while _kept and sum(map(len, _kept)) + len(text) > _KEPT:
-            _kept.pop(next(iter(_kept)))
-        _kept[text] = tree
-    _kept[text] = _kept.pop(text)  # the latest is the last to go
-    return _kept[text]
-
-
 def _read(text: str) -> Tree:
     """The tree of a literal, with the values that json5 gives. Raises Unreadable."""
     import json5
@@ -198,3 +187,6 @@ def _meaning(means: Any, source: str) -> Any:
         return means
     decimal = _DECIMAL.match(source)
     return number_of(decimal[1] + decimal[2]) if decimal else OPAQUE
+
+
+_kept = Kept(6_000_000, _read)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -83,6 +83,28 @@ class Tree:
     end: int
     value: Any = OPAQUE
     held: dict[str, Tree] | list[Tree] | None = None
+
+
+class Kept:
+    """Trees of the texts that were read last, up to so many characters: contexts of one question grow into each other,
+    and slow readers need not read a unit again."""
+
+    def __init__(self, most: int, read: Callable[[str], Tree]) -> None:
+        self._most, self._read, self._size = most, read, 0
+        self._trees: dict[str, Tree] = {}
+
+    def tree(self, text: str) -> Tree:
+        """The tree of a text. Raises what reading it raises."""
+        tree = self._trees.pop(text, None)
+        if tree is None:
+            tree = self._read(text)
+            self._size += len(text)
+        self._trees[text] = tree  # the latest is the last to go
+        while self._size > self._most and len(self._trees) > 1:
+            oldest = next(iter(self._trees))
+            del self._trees[oldest]
+            self._size -= len(oldest)
+        return tree
 
 
 def digest_of(text: str) -> bytes:

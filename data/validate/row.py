@@ -46,6 +46,7 @@ COLUMNS: Mapping[str, type | tuple[type, ...]] = {
     "sources": list,
     "support": list,
 }
+_BREAKS = re.compile(r"[;|\n\r]|,(?!\d{3}(?!\d))|(?:^|\s)and(?:\s|$)", re.IGNORECASE)
 _READERS: Mapping[str, Callable[[str, Scope], Reading]] = {
     "json": read_json,
     "html": read_html,
@@ -194,6 +195,8 @@ def _answer(row: Row, spec: Spec, answer: Answer) -> list[str]:
     if (sorted(answer.values) if ties else answer.values) != (sorted(row["answers"]) if ties else row["answers"]):
         problems.append(f"the answer is {answer.values}, not {row['answers']}")
     asked = None if ties else len(answer.values)
+    if asked != 1 and any(_BREAKS.search(value) for value in answer.values):
+        problems.append("a value could be taken for several")
     if row["count"] != asked:
         problems.append(f"{row['count']} values are asked for, {asked} answer")
     if row["ordered"] != bool(spec.get("ordered")) or row["answer_kind"] != spec.get("answer_kind"):
@@ -240,6 +243,8 @@ def _origins(row: Row, reading: Reading) -> list[str]:
     credits = [_credit(line) for line in row["sources"]]
     if len(credits) > max(1, len(reading.units)) or len(set(credits)) < len(credits):
         return ["the sources are more than the parts of the context, or one is there twice"]
+    if row["format"] == "html" and len(credits) < len(reading.units):
+        return [f"{len(reading.units)} pages have {len(credits)} sources"]
     if row["format"] == "javascript":
         for unit in reading.units:
             said = origin_of(unit.said)

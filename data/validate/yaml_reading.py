@@ -14,6 +14,7 @@ from .reading import (
     KEYS,
     MOST_DEPTH,
     UNIT,
+    Kept,
     Reading,
     Record,
     Scope,
@@ -31,9 +32,6 @@ _CUT = re.compile(r"^---(?=[ \t\r\n]|\Z)", re.MULTILINE)
 _SILENT = re.compile(r"(?:\s|#[^\n]*(?:\n|\Z))*\Z")
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?\Z")
 _WORDS = {"true": True, "false": False, "null": None, "~": None, "": None}
-_KEPT = 6_000_000
-"""Characters of documents whose trees are kept: contexts of one benchmark hold the same ones again and again."""
-_kept: dict[str, Tree] = {}
 
 
 def read_yaml(text: str, scope: Scope) -> Reading:
@@ -42,7 +40,7 @@ def read_yaml(text: str, scope: Scope) -> Reading:
         raise Unreadable("the records of YAML are objects")
     reading, trees = Reading(), list[Tree]()
     for start, end in _documents(text):
-        tree = _tree(text[start:end])
+        tree = _kept.tree(text[start:end])
         trees.append(tree)
         reading.units.append(Unit(_about(tree), start, end, digest_of(text[start:end].strip())))
     steps = steps_of(scope.pattern)
@@ -76,22 +74,12 @@ def _about(tree: Tree) -> dict[str, str]:
 
 def stated_license(text: str) -> str:
     """What a document names as its licence, "" where it does not."""
-    tree = _tree(text)
+    tree = _kept.tree(text)
     for key in ("info", "license", "name"):
         if not isinstance(tree.held, dict) or key not in tree.held:
             return ""
         tree = tree.held[key]
     return " ".join(tree.value.split()) if isinstance(tree.value, str) else ""
-
-
-def _tree(text: str) -> Tree:
-    if text not in _kept:
-        tree = _Composer().compose(text)
-        while _kept and sum(map(len, _kept)) + len(text) > _KEPT:
-            _kept.pop(next(iter(_kept)))
-        _kept[text] = tree
-    _kept[text] = _kept.pop(text)  # the latest is the last to go
-    return _kept[text]
 
 
 class _Composer:
@@ -164,3 +152,6 @@ def _scalar(event: Any) -> Any:
     if event.value in _WORDS:
         return _WORDS[event.value]
     return number_of(event.value) if _NUMBER.match(event.value) else event.value
+
+
+_kept = Kept(6_000_000, lambda text: _Composer().compose(text))

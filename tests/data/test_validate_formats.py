@@ -302,7 +302,8 @@ def test_a_hostile_context_is_read_or_refused_and_never_more(name: str) -> None:
 # Sets of the other formats, made by the builder and then changed.
 
 
-ORIGIN = Provenance("lake survey", "CC0-1.0", "nobody", "https://example.org/lakes", {"version": "1"})
+def origin(number: int) -> Provenance:
+    return Provenance("lake survey", "CC0-1.0", "nobody", f"https://example.org/lakes/{number}")
 
 
 def lake(number: int) -> dict[str, Any]:
@@ -315,14 +316,14 @@ def html_unit(number: int) -> Unit:
         for r in map(lake, range(number * 3, number * 3 + 3))
     )
     body = f"<table>\n<tr><th>Name</th><th>Depth</th><th>Basin</th></tr>\n{rows}</table>"
-    return Unit(body, identity_of([body]), {"title": f"Lakes of region {number}"}, ORIGIN)
+    return Unit(body, identity_of([body]), {"title": f"Lakes of region {number}"}, origin(number))
 
 
 def yaml_unit(number: int) -> Unit:
     records = map(lake, range(number * 3, number * 3 + 3))
     lines = "".join(f"  - {{name: {r['name']}, depth: {r['depth']}, basin: {r['basin']}}}\n" for r in records)
     text = f"title: Lakes of region {number}\nlakes:\n{lines}"
-    return Unit(text, identity_of([text]), {"title": f"Lakes of region {number}"}, ORIGIN)
+    return Unit(text, identity_of([text]), {"title": f"Lakes of region {number}"}, origin(number))
 
 
 def javascript_unit(number: int) -> Unit:
@@ -339,9 +340,10 @@ MAKE = {"html": html_unit, "yaml": yaml_unit, "javascript": javascript_unit}
 def collection(format: str) -> Collection:
     """150 units with three lakes each."""
     units = [MAKE[format](number) for number in range(150)]
-    origin = units[0].provenance
     frame = frame_for(format, title="Lakes")
-    return Collection(f"lakes/{format}", format, units, tables(units, format, name="lakes"), frame, NATIVE, origin)
+    return Collection(
+        f"lakes/{format}", format, units, tables(units, format, name="lakes"), frame, NATIVE, units[0].provenance
+    )
 
 
 FORMATS = ("html", "yaml", "javascript")
@@ -389,7 +391,7 @@ def test_an_entity_that_is_there_twice_is_caught_in_each_format(made: Any, words
     for row in made[format, "single_field"]:
         name = json.loads(row["spec"])["selectors"][0][0]["value"]
         unit = MAKE[format](149)
-        double = Unit(unit.text.replace("Lake 448", name), "", {**unit.about, "title": "More"}, ORIGIN)
+        double = Unit(unit.text.replace("Lake 448", name), "", {**unit.about, "title": "More"}, unit.provenance)
         piece = "".join(frame_for(format, title="x").unit(double, "native"))
         if format == "html":
             context = row["context"].replace("\n</body>", f"\n{piece}\n</body>")
@@ -436,3 +438,16 @@ def test_a_licence_that_a_document_states_and_the_row_does_not_is_caught(made: A
     row = made["yaml", "single_field"][0]
     stated = changed(row, context=row["context"] + "info: {license: {name: Other terms}}\n")
     assert "the licence of a document is not told: Other terms" in problems(stated, words)
+
+
+def test_a_page_without_a_source_is_caught(made: Any, words: Counter) -> None:
+    row = made["html", "single_field"][0]
+    assert "pages have 1 sources" in problems({**row, "sources": row["sources"][:1]}, words)
+
+
+def test_a_value_that_could_be_taken_for_several_is_caught(made: Any, words: Counter) -> None:
+    several = [*made["javascript", "two_records"], *made["javascript", "four_records"]]
+    row = next(row for row in several if row["answer_kind"] == "text")
+    first, *rest = row["answers"]
+    context = row["context"].replace(f"'{first}'", f"'{first}, more'")
+    assert "taken for several" in problems(changed(row, context=context, answers=[f"{first}, more", *rest]), words)
