@@ -79,8 +79,11 @@ class MemoryEnv:
         """Starts over with an example: the first observation. Every agent makes at least one call."""
         if self._episode is not None:
             self._episode.close()
-        self._example, self._episode = example, self.rollout(example)
-        return next(self._episode)
+            self._episode = None
+        episode = self.rollout(example)
+        observation = next(episode)
+        self._example, self._episode = example, episode
+        return observation
 
     def step(self, text: str | Reply) -> tuple[Observation | None, float, bool, dict[str, Any]]:
         """Answers the last observation: `(next observation, reward, done, info)`.

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
+import sys
 from concurrent.futures import Future
 from pathlib import Path
 
@@ -81,6 +83,26 @@ def test_a_worker_that_dies_is_an_error_and_no_hang(tokenizer: Tokenizer) -> Non
             failing.result(60)
         with pytest.raises(RunError, match="process that cuts documents died"):
             documents.readings("[2]", "json").result(60)
+
+
+KILLED = """
+import os, sys
+from treeagent.data.tokens import load_tokenizer
+from treeagent.infer.documents import Documents
+
+if __name__ == "__main__":
+    with Documents(load_tokenizer(sys.argv[1]), 50, workers=1) as documents:
+        documents.readings("[1, 2]", "json").result(60)
+        os.kill(os.getpid(), 9)
+"""
+
+
+@pytest.mark.slow
+def test_workers_end_with_a_process_that_was_killed(tiny_chat_folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "killed.py").write_text(KILLED)
+    words = [sys.executable, str(tmp_path / "killed.py"), str(tiny_chat_folder)]
+    # The worker holds the pipe too, which ends only with it.
+    assert subprocess.run(words, stdout=subprocess.PIPE, timeout=60).returncode == -signal.SIGKILL
 
 
 def test_what_is_derived_from_sections_is_shared_by_those_who_read_them(tokenizer: Tokenizer) -> None:

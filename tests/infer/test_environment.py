@@ -134,6 +134,15 @@ def test_reset_and_step_walk_through_the_same_rollout_and_end_with_its_score(tok
     assert environment.reset(EXAMPLE).section == 0
 
 
+def test_after_a_reset_that_failed_no_rollout_is_under_way(tokenizer: Tokenizer) -> None:
+    environment = _environment("tree", tokenizer)
+    environment.reset(EXAMPLE)
+    with pytest.raises(ParseError):
+        environment.reset(dataclasses.replace(EXAMPLE, context="{oops"))
+    with pytest.raises(RuntimeError, match="reset first"):
+        environment.step("a reply")
+
+
 def test_a_wrong_answer_earns_nothing(tokenizer: Tokenizer) -> None:
     environment = _environment("flat", tokenizer)
     environment.reset(dataclasses.replace(EXAMPLE, context="[1]"))
