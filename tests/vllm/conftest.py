@@ -20,8 +20,8 @@ from typing import Any
 import pytest
 
 HERE = Path(__file__).parent
-ROUNDING = 2e-3
-"""Nats by which two orders of summation in 32 bits may differ."""
+ROUNDING = 5e-4
+"""Nats by which two orders of summation in 32 bits may differ. 0.00003 was the most in 2,048 tokens of this model."""
 STARTING = 300.0
 """Seconds that vLLM may take to start on a loaded machine."""
 

@@ -18,7 +18,7 @@ from treeagent.infer.engines.options import VllmOptions
 from treeagent.infer.engines.transformers import Transformers, end_ids
 from treeagent.infer.engines.vllm import Vllm
 
-ROUNDING = 2e-3  # see conftest
+ROUNDING = 5e-4  # see conftest
 GREEDY = Sampling()
 OPTIONS = VllmOptions(max_model_len=2048, max_num_seqs=64, enforce_eager=True)
 PARAGRAPH = (

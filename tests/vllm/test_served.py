@@ -11,7 +11,7 @@ from treeagent.infer.engines import Sampling
 from treeagent.infer.engines.openai_server import OpenAI
 from treeagent.infer.engines.options import OpenAIOptions
 
-ROUNDING = 2e-3  # see conftest
+ROUNDING = 5e-4  # see conftest
 GREEDY = Sampling()
 WAYS = [
     {"api": "chat"},
