@@ -91,13 +91,25 @@ def _manifest(folder: Path) -> dict[str, Any]:
     """The manifest. Raises InputError for a folder without one that has what is needed."""
     try:
         manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
-        splits = manifest["splits"]
-        sound = isinstance(manifest["identity"], dict) and isinstance(splits, dict) and splits
-        if not sound or not all(isinstance(facts["file"], str) for facts in splits.values()):
-            raise InputError(f"{folder}/manifest.json is not that of a benchmark")
-    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise InputError(f"{folder} is no benchmark (manifest.json: {type(error).__name__}: {error})") from None
+    if not _is_sound(manifest):
+        raise InputError(f"{folder}/manifest.json is not that of a benchmark")
     return manifest
+
+
+def _is_sound(manifest: Any) -> bool:
+    """Whether the manifest has what is compared, in the kinds that it should have."""
+    identity, splits = (manifest.get(key) if isinstance(manifest, dict) else None for key in ("identity", "splits"))
+    if not isinstance(identity, dict) or not isinstance(splits, dict) or not splits:
+        return False
+    recipes = [identity.get(name, {}) for name in ("train", "dev", "test")]
+    lists = [identity.get("tasks", []), identity.get("tokenizers", [])]
+    lists += [recipe.get("lengths", []) if isinstance(recipe, dict) else None for recipe in recipes]
+    if not all(isinstance(one, list) and all(isinstance(item, str | int) for item in one) for one in lists):
+        return False
+    facts = [split if isinstance(split, dict) else {} for split in splits.values()]
+    return all(isinstance(one.get("file"), str) and isinstance(one.get("rows"), int) for one in facts)
 
 
 def _counters(manifest: Mapping[str, Any], names: Sequence[str], console: Console) -> list[Tokenizer]:
@@ -146,8 +158,6 @@ def _split(
                 done()
     except (OSError, ValueError) as error:  # those of the library derive from these
         tally.fail(split, f"{facts['file']} cannot be read: {' '.join(str(error).split())[:160]}")
-    except BrokenProcessPool:
-        raise RunError("a process that checked examples was ended, perhaps for memory; give fewer") from None
     for number, future in waiting:
         tally.take(split, number, future.result())
         done()
@@ -262,6 +272,8 @@ def _examiners(number: int, counters: Sequence[Tokenizer]) -> Iterator[Any]:
     pool = ProcessPoolExecutor(number, get_context("spawn"), initializer=_begin, initargs=(list(counters),))
     try:
         yield lambda row: pool.submit(_examine, row)
+    except BrokenProcessPool:
+        raise RunError("a process that checked examples was ended, perhaps for memory; give fewer") from None
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
 

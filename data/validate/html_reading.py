@@ -18,7 +18,8 @@ from .values import Unreadable
 
 _AT = "treeagent-at"
 _MARKUP = re.compile(
-    r"<!--.*?(?:--!?>|\Z)|<!(?:[^>]*)>|<\?[^>]*>|<(/?)([A-Za-z][^\s/>]*)((?:[^>\"'=]|=\s*\"[^\"]*\"|=\s*'[^']*'|=|\"|')*?)>",
+    r"<!--.*?(?:--!?>|\Z)|<![^>]*>|<\?[^>]*>"
+    r"""|<(/?)([A-Za-z][^\s/>]*)((?>[^>="']+|=\s*"[^"]*"|=\s*'[^']*'|[="'])*+)>""",
     re.DOTALL,
 )
 _RAW = ("script", "style", "textarea", "title", "xmp", "iframe", "noembed", "noframes")

@@ -30,6 +30,8 @@ from .values import OPAQUE, Unreadable, number_of
 
 LONGEST = 250_000
 """Characters of an initialiser; a longer one is not read, because the library is slow."""
+LONGEST_COMMENT = 2_000
+"""Characters of a comment that tells an origin."""
 _NAME = r"[A-Za-z_$][\w$]*"
 _HEAD = re.compile(
     rf"(?:(?:export\s+)?(?:const|let|var)\s+({_NAME})|({_NAME}(?:\.{_NAME})*))\s*=\s*|export\s+default\s*"
@@ -54,7 +56,7 @@ def read_javascript(text: str, scope: Scope) -> Reading:
     for name, comment, start, literal, end in _statements(text):
         tree = _kept.tree(text[literal:end])
         trees.append(tree)
-        origin = _ORIGIN.match(comment)
+        origin = _origin(comment)
         place = origin[1] if origin else ""
         shown = " ".join(file.split())
         about = {"name": name, "file": file if shown and (" " + place).endswith(" " + shown) else place}
@@ -72,8 +74,12 @@ def read_javascript(text: str, scope: Scope) -> Reading:
 
 def origin_of(comment: str) -> tuple[str, str] | None:
     """Place and licence that a comment tells."""
-    origin = _ORIGIN.match(comment)
+    origin = _origin(comment)
     return (origin[1], origin[2]) if origin else None
+
+
+def _origin(comment: str) -> re.Match[str] | None:
+    return _ORIGIN.match(comment) if len(comment) <= LONGEST_COMMENT else None
 
 
 def _facts(unit: Unit, scope: Scope) -> dict[str, str]:

@@ -26,6 +26,8 @@ FULL = 0.9
 """The share of its length that a context must fill."""
 MOST_PER_TOKEN = 200
 """Characters that a token may stand for on the average; a context beyond is not read."""
+LONGEST_QUESTION = 10_000
+"""Characters of a question; a longer one is not weighed."""
 NEAR = 0.0002
 """By how much the place of a support may be rounded."""
 COLUMNS: Mapping[str, type | tuple[type, ...]] = {
@@ -86,6 +88,8 @@ class Finding:
 def examine(row: Row, tokenizers: Sequence[Counter]) -> Finding:
     """What can be told of one example."""
     wrong = [name for name, kind in COLUMNS.items() if not isinstance(row.get(name), kind)]
+    for name, kind in (("answers", str), ("sources", str), ("support", float)) if not wrong else ():
+        wrong += [name] if not all(isinstance(item, kind) for item in row[name]) else []
     if wrong:
         return Finding([f"the column {wrong[0]} is missing or of another kind"], task=str(row.get("task")))
     found = Finding([], row["id"], row["base_id"], row["task"], row["length"], row["format"])
@@ -93,6 +97,9 @@ def examine(row: Row, tokenizers: Sequence[Counter]) -> Finding:
     found.problems = [*_form(row), *_length(row, tokenizers)]
     if row["id"] != identity(row):
         found.problems.append("the id is not that of the example")
+    if len(row["question"]) > LONGEST_QUESTION:
+        found.problems.append(f"the question is longer than {LONGEST_QUESTION:,} characters")
+        return found
     if len(row["context"]) > MOST_PER_TOKEN * max(1, row["length"]):
         return found
     try:

@@ -250,6 +250,9 @@ def test_a_specification_that_is_another_is_caught(
 def test_a_column_of_another_kind_is_caught(rows: dict[str, Row], words: Counter) -> None:
     row = {**rows["single_field"], "length": "900"}
     assert "the column length" in problems(row, words)
+    assert "the column answers" in problems({**row, "length": 900, "answers": [None]}, words)
+    assert "the column support" in problems({**row, "length": 900, "support": ["0.5"]}, words)
+    assert "longer than 10,000" in problems({**row, "length": 900, "question": "a" * 200_000}, words)
     assert "the column sources" in problems({k: v for k, v in row.items() if k != "sources"} | {"length": 900}, words)
 
 
@@ -447,6 +450,10 @@ def test_a_torn_file_is_caught(folder: Path, tmp_path: Path) -> None:
         (lambda m: m["identity"].update(tokenizers=["0123"]), "The tokenizer 0123 is not at hand"),
         (lambda m: m.update(content="0"), "the manifest says content 0"),
         (lambda m: m.pop("splits"), "InputError"),
+        (lambda m: m.update(splits={"test": 1}), "InputError"),
+        (lambda m: m["splits"]["test"].update(rows="many"), "InputError"),
+        (lambda m: m["identity"].update(tokenizers=3), "InputError"),
+        (lambda m: m["identity"].update(test={"per_task": 2, "lengths": "all"}), "InputError"),
     ],
 )
 def test_an_edited_manifest_is_caught(folder: Path, tmp_path: Path, change: Callable[[Any], Any], said: str) -> None:

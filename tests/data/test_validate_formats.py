@@ -271,6 +271,9 @@ HOSTILE: dict[str, tuple[Callable[[str, Scope], Reading], str]] = {
     "html open tags": (read_html, page(A="<a " * 20_000)),
     "html quotes": (read_html, page(A="<a b='" * 3_000)),
     "html attributes": (read_html, page(A="<p " + " ".join(f"a{i}=1" for i in range(20_000)) + ">")),
+    "html many quotes": (read_html, page(A="<p " + "a=\"x>\" b='>' " * 3_000 + ">")),
+    "html endless tags": (read_html, page(A='<p a="' * 3_000 + '">')),
+    "html declarations": (read_html, page(A="<!x <?y " * 3_000 + ">")),
     "html entities": (read_html, '<!DOCTYPE html [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;">]>' + page(A="&b;" * 1_000)),
     "html nul": (read_html, page(A="\x00")),
     "html surrogate": (read_html, page(A="\ud800")),
@@ -280,6 +283,7 @@ HOSTILE: dict[str, tuple[Callable[[str, Scope], Reading], str]] = {
     "yaml indent": (read_yaml, "".join(" " * i + "a:\n" for i in range(1_000))),
     "javascript deep": (read_javascript, "// a b (c)\nx = " + "[" * 100_000),
     "javascript comments": (read_javascript, "/*" * 50_000),
+    "javascript comment": (read_javascript, "// " + "a (" * 3_000 + "\nx = []"),
     "javascript digits": (read_javascript, "// a b (c)\nx = [" + "9" * 5_000 + "]"),
     "javascript words": (read_javascript, "// a b (c)\nx = {" + "a: -" * 10_000),
 }
