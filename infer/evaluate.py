@@ -270,6 +270,7 @@ def _trace(call: Call) -> dict[str, Any]:
         "text": reply.text,
         "finish": reply.finish,
         "forced_close": reply.forced_close,
+        "inserted": list(reply.inserted),
         "prompt_ids": list(reply.prompt_ids),
         "completion_ids": list(reply.completion_ids),
         "logprobs": None if reply.logprobs is None else list(reply.logprobs),

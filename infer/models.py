@@ -12,6 +12,7 @@ import copy
 import hashlib
 import importlib.util
 import io
+import struct
 from pathlib import Path
 from typing import Any
 
@@ -64,7 +65,7 @@ def load_chat_tokenizer(name: str) -> Any:
     _, transformers = _libraries()
     try:
         tokenizer = transformers.AutoTokenizer.from_pretrained(**_source(name))
-    except (OSError, ValueError, ImportError, KeyError) as error:
+    except (OSError, ValueError, ImportError, KeyError, struct.error) as error:
         raise ModelError(f"model {name}: its tokenizer cannot be loaded: {one_line(error)}") from error
     if not getattr(tokenizer, "chat_template", None):
         raise ModelError(f"model {name} has no chat template: use an instruction-tuned model")

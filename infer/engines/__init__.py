@@ -29,7 +29,7 @@ __all__ = ["Background", "Batched", "Engine", "Sampling"]
 class Sampling:
     """How the next token is chosen. The defaults are greedy decoding (paper, C.3)."""
 
-    temperature: Annotated[float, Ge(0)] = option(0.0, "0 decodes greedily")
+    temperature: Annotated[float, Ge(0), Le(10)] = option(0.0, "0 decodes greedily")
     top_p: Annotated[float, Gt(0), Le(1)] = option(
         1.0, "sample among the likeliest tokens that hold this much probability"
     )

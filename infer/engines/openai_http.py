@@ -78,8 +78,8 @@ class Server:
             raise CallError(f"{self.url}: no answer within {seconds:g} s", status=0, again=True) from None
         except (httpx2.TransportError, httpx2.DecodingError, httpx2.InvalidURL) as error:
             reason = self.shown(f"{type(error).__name__}: {error}".removesuffix(": "))
-            again = not isinstance(error, httpx2.InvalidURL)
-            raise CallError(f"{self.url}: {reason}", status=0, again=again) from None
+            again, unreachable = not isinstance(error, httpx2.InvalidURL), isinstance(error, httpx2.ConnectError)
+            raise CallError(f"{self.url}: {reason}", status=0, again=again, unreachable=unreachable) from None
         except CallError as error:
             error.reason = f"{self.url}: {self.shown(error.reason)}"
             raise

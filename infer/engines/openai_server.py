@@ -84,6 +84,7 @@ class OpenAI(Background):
             Server(url, key=key, timeout=options.timeout, most_bytes=most_bytes) for url in options.base_url
         ]
         self._jitter = random.Random()
+        self._heard = 0.0  # when a server last answered, by the loop's clock
         self._preparation: asyncio.Future[None] | None = None
         super().__init__()
         self._lanes = Lanes(self._servers, options.concurrency, self._loop.time)
@@ -94,10 +95,12 @@ class OpenAI(Background):
         prompt = self._prompts.prompt(request)
         if refused := self._prompts.refused(prompt, self._limit):
             return refused
-        spent = _Spent()
+        spent, begun = _Spent(), self._loop.time()
         try:
             reply = await (self._in_two_stages if request.think_tokens else self._at_once)(prompt, sampling, spent)
         except CallError as failure:
+            if failure.unreachable and self._heard < begun:  # to go on would fill the results with empty answers
+                raise ModelError(f"{failure.reason}; start the server again, the same command goes on") from None
             reply = Reply("", "overflow" if failure.overflow else "error", error=failure.reason)
         return replace(
             reply, n_requests=spent.requests, prompt_tokens=spent.tokens_in, completion_tokens=spent.tokens_out
@@ -225,9 +228,10 @@ class OpenAI(Background):
         spent.requests += 1
         try:
             said = await server.post(path, payload, read)
-            answered = True
+            answered, self._heard = True, self._loop.time()
         except CallError as failure:
             answered = failure.status != 0
+            self._heard = self._loop.time() if answered else self._heard
             failed.add(server)
             self._raise_if_refused(failure)
             if failure.status == 404:

@@ -35,13 +35,22 @@ _SHOWN = 200
 
 class CallError(Exception):
     """Why a call has no reply. `status` is 0 where no response came; `again`: another attempt may help, in `wait`
-    seconds at the earliest; `overflow`: the request is longer than the model's context."""
+    seconds at the earliest; `overflow`: the request is longer than the model's context; `unreachable`: there was no
+    server to send it to."""
 
     def __init__(
-        self, reason: str, *, status: int = 200, again: bool = False, wait: float = 0.0, overflow: bool = False
+        self,
+        reason: str,
+        *,
+        status: int = 200,
+        again: bool = False,
+        wait: float = 0.0,
+        overflow: bool = False,
+        unreachable: bool = False,
     ) -> None:
         super().__init__(reason)
         self.reason, self.status, self.again, self.wait, self.overflow = reason, status, again, wait, overflow
+        self.unreachable = unreachable
 
 
 @dataclass(frozen=True)

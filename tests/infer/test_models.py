@@ -133,3 +133,10 @@ def test_a_fingerprint_follows_the_content_and_not_the_place(tiny_chat_folder: P
     data[-1] ^= 1
     (moved / "model.safetensors").write_bytes(data)
     assert models.fingerprint(str(moved)) != models.fingerprint(str(tiny_chat_folder))
+
+
+def test_a_torn_gguf_file_is_refused_in_one_line(tmp_path: Path) -> None:
+    torn = tmp_path / "torn.gguf"
+    torn.write_bytes(b"GGUF\x03\x00\x00\x00\x01")
+    with pytest.raises(ModelError, match=r"torn\.gguf"):
+        models.load_chat_tokenizer(str(torn))

@@ -7,6 +7,7 @@ import json
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -668,3 +669,22 @@ def test_a_cancelled_request_gives_its_slot_back(serve: Serve, connect: Connect)
     waiting.cancel()
     first.cancel()
     assert last.result(10).text == "fine"
+
+
+def test_a_server_that_is_gone_ends_the_run_instead_of_answering_it_with_nothing(
+    serve: Serve, connect: Connect
+) -> None:
+    server = serve([replace(said("here"), then="close")], replace(lists("m"), then="close"))
+    engine = connect(server, retries=2)
+    assert ask(engine).text == "here"
+    server.__exit__()
+    with pytest.raises(ModelError, match="start the server again, the same command goes on"):
+        ask(engine)
+
+
+def test_while_another_server_answers_none_is_missed(serve: Serve, connect: Connect) -> None:
+    gone, there = serve(models=replace(lists("m"), then="close")), serve()
+    engine = connect(gone, there, retries=3)
+    engine.run(engine._prepared()).result()
+    gone.__exit__()
+    assert {reply.finish for reply in engine.generate([request()] * 8, GREEDY)} == {"stop"}
