@@ -349,7 +349,7 @@ BUILD = Recipe(
     "data",
     "data.build:BuildConfig",
     "data.build:build",
-    "Builds a benchmark from public sources or from your own documents: a folder of parquet files with a dataset card,\n"
+    "Builds a benchmark from public sources or your own documents: a folder of parquet files with a dataset card,\n"
     "byte for byte the same for the same recipe. Only this command downloads, and only from the hosts of its recipe.",
 )
 EVALUATE = Recipe(

@@ -72,8 +72,8 @@ class Reply:
     """What the model said. Agents need only `text` and `finish`; token ids and logprobs are those the engine saw, empty
     and None where it does not tell.
 
-    `forced_close`: the engine had to insert `</think>`; `inserted`: where in `completion_ids` it did, start and end (the
-    model did not generate these). `n_requests`: how often the model was asked for this reply; `prompt_tokens` and
+    `forced_close`: the engine had to insert `</think>`; `inserted`: where in `completion_ids` it did, start and end
+    (the model did not generate these). `n_requests`: how often the model was asked for this reply; `prompt_tokens` and
     `completion_tokens`: what these requests took in and gave out, summed."""
 
     text: str
