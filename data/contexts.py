@@ -15,7 +15,7 @@ from typing import Protocol
 
 from ..errors import ConfigError
 from .catalog import Collection, Record
-from .tasks import Gate
+from .drawing import Gate
 
 LEAST_SHARE = 0.9  # of the length that a context must fill
 _SLACK = 0.004  # of the length: the order of units, drawn later, may change a few tokens where they meet

@@ -19,10 +19,11 @@ from ..errors import ConfigError
 from . import questions
 from .catalog import SHARES, Collection, Record, Shares
 from .contexts import Counter, Filler, Page
+from .drawing import RESERVE, Drawn, Ground
 from .grounds import Shelf
 from .rollout import Example, Reference
 from .spec import spelled
-from .tasks import RESERVE, TASKS, Drawn, Ground, Task
+from .tasks import TASKS, Task
 
 ATTEMPTS = 200
 _NEW_SPEC = 120  # attempts after which another answer is difference enough between two questions

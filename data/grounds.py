@@ -16,7 +16,8 @@ from random import Random
 
 from .catalog import Table
 from .contexts import Page
-from .tasks import Ground, Task
+from .drawing import Ground
+from .tasks import Task
 
 _WIDEST = 0.85  # of the shortest context, the share that one supporting unit may take
 _FEWEST = 2  # records of a table that can be asked about

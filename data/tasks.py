@@ -7,53 +7,32 @@ records of a context. Values that a reply could not state clearly are never aske
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from random import Random
 from typing import Any, Protocol
 
 from .catalog import Field, Record, Table, numeric, value_at
-from .spec import AnswerKind, Condition, Operator, Spec, all_hold, spelled
+from .drawing import (
+    COUNT_CAPS,
+    NAME_LIMIT,
+    TEXT_LIMIT,
+    Drawn,
+    Gate,
+    Ground,
+    can_answer,
+    draw_condition,
+    is_separable,
+    is_tidy,
+    matching,
+    shuffled,
+)
+from .spec import AnswerKind, Condition, Spec, all_hold, spelled
 
-COUNT_CAPS = (5, 24)  # a drawn cap on matching records, beyond which counting measures nothing but length
 ABSOLUTE_GAP, RELATIVE_GAP = 0.011, 0.0011  # an extremum stands clear of the next value by more than a score tolerates
 MOST_TIES = 3  # values that may share the greatest frequency
 FEWEST_COMPARED = 4  # records that an aggregation compares, at least
-RESERVE = 1.15  # a pool must hold this many times what the longest context takes
-_PROBES = 2000
 _SAMPLE = 60
-_TEXT_LIMIT, _NAME_LIMIT = 160, 80  # characters of an answer, and of a name or value in a question
-_SEPARATORS = re.compile(r"[,;|\n\r]|(?:^|\s)and(?:\s|$)", re.IGNORECASE)
-
-Gate = Callable[[Sequence[Record]], bool]
-"""A test, asked once for the records of each further unit in turn, of whether they may all join."""
-
-
-@dataclass(frozen=True)
-class Ground:
-    """Where a question is drawn: a table and the rows of it that may support an answer. `room` is how many of them the
-    shortest context holds, `crowd` how many the longest; `reserve` how many times the pool fills the longest one. The
-    rows of a table that lies in one unit are always all there."""
-
-    table: Table
-    rows: Sequence[int]
-    room: int
-    crowd: int
-    reserve: float
-
-    def record(self, row: int) -> Record:
-        """The record at a row."""
-        return self.table.records[row]
-
-
-@dataclass(frozen=True)
-class Drawn:
-    """A specification, and the rows whose units every context of it holds."""
-
-    spec: Spec
-    seeds: tuple[int, ...]
 
 
 class Task(Protocol):
@@ -121,7 +100,7 @@ class Lookup:
     def _selector(self, table: Table, row: int) -> tuple[Condition, ...]:
         fields, record = table.described(row) or (), table.records[row]
         values = [value_at(record, field.path) for field in fields]
-        if not all(isinstance(value, int | float) or is_tidy(value, _NAME_LIMIT) for value in values):
+        if not all(isinstance(value, int | float) or is_tidy(value, NAME_LIMIT) for value in values):
             return ()
         return tuple(Condition(field.path, "=", value) for field, value in zip(fields, values, strict=True))
 
@@ -143,14 +122,14 @@ class ConditionalCount:
         return bool(table.with_role("condition"))
 
     def draw(self, rng: Random, ground: Ground) -> Drawn | None:
-        condition = _condition(rng, ground, ground.table.with_role("condition"), bounded=True)
+        condition = draw_condition(rng, ground, ground.table.with_role("condition"), bounded=True)
         if condition is None or ground.room < FEWEST_COMPARED:
             return None
         spec = Spec(self.name, ground.table.scope, "number", conditions=(condition,))
         if not ground.table.whole:
             return _settled(self, spec, ground)
         wanted = rng.randint(1, min(COUNT_CAPS[0], ground.room // 2))
-        seeds = _matching(rng, ground, (condition,), wanted)
+        seeds = matching(rng, ground, (condition,), wanted)
         return Drawn(spec, seeds) if len(seeds) == wanted else None
 
     def gate(self, spec: Spec) -> Gate:
@@ -188,7 +167,7 @@ class MostFrequent:
         field = rng.choice(_groups(ground.table))
         others = [other for other in ground.table.with_role("condition") if other.path != field.path]
         scoped = rng.random() < 0.6 and ground.room >= 6 and bool(others)
-        condition = _condition(rng, ground, others) if scoped else None
+        condition = draw_condition(rng, ground, others) if scoped else None
         conditions = (condition,) if condition else ()
         spec = Spec(self.name, ground.table.scope, "text", conditions=conditions, group=field.path)
         if not ground.table.whole:
@@ -197,7 +176,7 @@ class MostFrequent:
         if leader is None:
             return None
         alike = (*conditions, Condition(field.path, "=", leader))
-        seeds = _matching(rng, ground, alike, rng.randint(2, min(4, ground.room // 2)))
+        seeds = matching(rng, ground, alike, rng.randint(2, min(4, ground.room // 2)))
         return Drawn(spec, seeds) if len(seeds) > 1 else None
 
     def gate(self, spec: Spec) -> Gate:
@@ -266,13 +245,13 @@ class NumericalExtremum:
         measure = rng.choice(ground.table.with_role("measure"))
         others = [field for field in ground.table.with_role("condition") if field.path != measure.path]
         scoped = rng.random() < 0.5 and ground.room >= 6 and bool(others)
-        condition = _condition(rng, ground, others) if scoped else None
+        condition = draw_condition(rng, ground, others) if scoped else None
         conditions = (condition,) if condition else ()
         spec = self._spec(rng, ground, measure, conditions)
         if not ground.table.whole:
             return _settled(self, spec, ground)
         wanted = rng.randint(3, min(5, ground.room // 2)) if conditions else 1
-        seeds = _matching(rng, ground, conditions, wanted, self.gate(spec))
+        seeds = matching(rng, ground, conditions, wanted, self.gate(spec))
         return Drawn(spec, seeds) if len(seeds) == wanted else None
 
     def _spec(self, rng: Random, ground: Ground, measure: Field, conditions: tuple[Condition, ...]) -> Spec:
@@ -311,7 +290,7 @@ class NumericalExtremum:
         compared = sum(_extremeness(spec, record) is not None for record in records)
         values = [value_at(records[i], field) for i in found for field in spec.fields]
         asks_name = spec.fields != (spec.measure,)
-        stated = all(is_tidy(value, _TEXT_LIMIT) or not asks_name for value in values)
+        stated = all(is_tidy(value, TEXT_LIMIT) or not asks_name for value in values)
         return values if len(values) == 1 and stated and compared >= min(3, FEWEST_COMPARED) else []
 
 
@@ -328,48 +307,6 @@ TASKS: dict[str, Task] = {
         NumericalExtremum(),
     )
 }
-
-
-def shuffled(rng: Random, items: Sequence[int]) -> Iterator[int]:
-    """The items in random order, found as they are needed: taking ten of a million costs ten steps."""
-    moved: dict[int, int] = {}
-    for i in range(len(items)):
-        j = rng.randrange(i, len(items))
-        yield items[moved.get(j, j)]
-        moved[j] = moved.pop(i, i)
-
-
-def is_tidy(value: Any, limit: int) -> bool:
-    """Whether it is one line of text without blanks at its ends, with a letter or digit, and not too long."""
-    if not isinstance(value, str) or not 0 < len(value) <= limit:
-        return False
-    return value == " ".join(value.split()) and any(char.isalnum() for char in value)
-
-
-def is_separable(value: Any) -> bool:
-    """Whether a reply can state it beside other values: no separator inside, nothing around it that would be taken off.
-    A number whose digits a comma groups is one value."""
-    if isinstance(value, bool | int | float) or numeric(value) is not None:
-        return True
-    edges = isinstance(value, str) and bool(value) and value[0].isalnum() and (value[-1].isalnum() or value[-1] in "%°")
-    return edges and is_tidy(value, _NAME_LIMIT) and not _SEPARATORS.search(value)
-
-
-def can_answer(value: Any, field: Field, several: bool) -> bool:
-    """Whether a reply can state this value of the field."""
-    if field.kind == "number":
-        return numeric(value) is not None
-    if isinstance(value, bool):
-        return field.kind == "boolean"
-    return is_separable(value) if several else is_tidy(value, _TEXT_LIMIT)
-
-
-def round_number(value: float) -> int | float:
-    """The value with two digits that count, as a person would choose a bound: 48,213 becomes 48,000."""
-    if abs(value) < 10:
-        rounded = float(f"{value:.2g}")
-        return int(rounded) if rounded == int(rounded) else rounded
-    return round(int(value), min(0, 2 - len(str(abs(int(value))))))
 
 
 def _by_kind(fields: Sequence[Field]) -> dict[AnswerKind, list[Field]]:
@@ -431,50 +368,3 @@ def _settled(task: Task, spec: Spec, ground: Ground) -> Drawn | None:
     """The question over a table that is always there as a whole; None where it has no clear answer."""
     records = [ground.record(row) for row in ground.rows]
     return Drawn(spec, (ground.rows[0],)) if task.gate(spec)(records) and task.execute(spec, records) else None
-
-
-def _condition(rng: Random, ground: Ground, fields: Sequence[Field], *, bounded: bool = False) -> Condition | None:
-    """A condition on one of the fields that some records pass and most do not; `bounded`: so few that the longest
-    context can be filled with others."""
-    field = rng.choice(fields)
-    sample = [ground.record(row) for _, row in zip(range(_SAMPLE), shuffled(rng, ground.rows), strict=False)]
-    values = [value for record in sample if (value := value_at(record, field.path)) not in (None, "", [])]
-    condition = _test_of(rng, field, values) if values else None
-    if condition is None:
-        return None
-    share = sum(condition.holds(record) for record in sample) / len(sample)
-    crowded = share * ground.crowd > COUNT_CAPS[0] and (1 - share) * ground.reserve < RESERVE
-    return condition if share <= 0.5 and not (bounded and ground.table.whole and crowded) else None
-
-
-def _test_of(rng: Random, field: Field, values: Sequence[Any]) -> Condition | None:
-    """A test that a value of the field suggests."""
-    if field.kind == "number":
-        numbers = sorted(number for value in values if (number := numeric(value)) is not None)
-        if not numbers:
-            return None
-        op: Operator = rng.choice((">", "<"))
-        share = rng.uniform(0.6, 0.9) if op == ">" else rng.uniform(0.1, 0.4)
-        return Condition(field.path, op, round_number(numbers[int(len(numbers) * share)]))
-    value = rng.choice(values)
-    if field.kind == "list":
-        items = [item for item in value if is_tidy(item, _NAME_LIMIT)] if isinstance(value, list) else []
-        return Condition(field.path, "contains", rng.choice(items)) if items else None
-    return Condition(field.path, "=", value) if isinstance(value, bool) or is_tidy(value, _NAME_LIMIT) else None
-
-
-def _matching(
-    rng: Random,
-    ground: Ground,
-    conditions: Sequence[Condition],
-    wanted: int,
-    gate: Gate = lambda records: True,
-) -> tuple[int, ...]:
-    """Up to `wanted` rows of the ground that pass, by a bounded search."""
-    found: list[int] = []
-    for _, row in zip(range(_PROBES), shuffled(rng, ground.rows), strict=False):
-        if len(found) >= wanted:
-            break
-        if all_hold(conditions, ground.record(row)) and gate([ground.record(row)]):
-            found.append(row)
-    return tuple(found)

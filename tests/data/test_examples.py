@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 from treeagent.data.catalog import Collection
 from treeagent.data.contexts import Counter, Page
+from treeagent.data.drawing import round_number, shuffled
 from treeagent.data.examples import Plan, Row, example_of, generate
-from treeagent.data.tasks import TASKS, round_number, shuffled
+from treeagent.data.tasks import TASKS
 from treeagent.errors import ConfigError
 
 LENGTHS = (900, 1800, 5000)

@@ -12,8 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from treeagent.data.catalog import Collection, Field, Scope, Table
+from treeagent.data.drawing import Ground, can_answer, is_separable, is_tidy
 from treeagent.data.spec import Condition, Spec
-from treeagent.data.tasks import MOST_TIES, TASKS, Ground, can_answer, is_separable, is_tidy
+from treeagent.data.tasks import MOST_TIES, TASKS
 
 WHERE = Scope("$.a.*")
 INSIDE = Scope("/table", {"title": "Page"}, "table")
