@@ -20,8 +20,10 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
+from rich.text import Text
 
 from ...errors import InputError, ModelError, RunError
 from ...terminal import visible
@@ -73,7 +75,7 @@ def validate(folder: str, console: Console, *, tokenizers: Sequence[str] = (), n
     tally = _Tally()
     with _examiners(num_proc, counters) as submit, _bar(console) as bar:
         for split, facts in sorted(manifest["splits"].items()):
-            task = bar.add_task(split, total=facts.get("rows"))
+            task = bar.add_task(escape(visible(split)), total=facts.get("rows"))
             _split(tally, place, split, facts, submit, num_proc, lambda task=task: bar.advance(task))
     for problem in (*_totals(manifest, tally), *tally.ledger.spread(), *_card(place, manifest, tally)):
         tally.fail("benchmark", problem)
@@ -126,7 +128,8 @@ def _counters(manifest: Mapping[str, Any], names: Sequence[str], console: Consol
             found[tokenizer.fingerprint] = tokenizer
             missing.remove(tokenizer.fingerprint)
     for fingerprint in missing:
-        console.print(f"The tokenizer {fingerprint} is not at hand, so lengths are not checked under it; name it")
+        told = visible(f"The tokenizer {fingerprint} is not at hand, so lengths are not checked under it; name it")
+        console.print(told, markup=False, highlight=False)
     return list(found.values())
 
 
@@ -254,7 +257,13 @@ def _table(tally: _Tally) -> Table:
     table = Table("split", "task", "length", "checked", "failed")
     for split, task, length in sorted(tally.checked):
         key = (split, task, length)
-        table.add_row(split, visible(task), f"{length:,}", f"{tally.checked[key]:,}", f"{tally.failed[key]:,}")
+        table.add_row(
+            Text(visible(split)),
+            Text(visible(task)),
+            f"{length:,}",
+            f"{tally.checked[key]:,}",
+            f"{tally.failed[key]:,}",
+        )
     return table
 
 

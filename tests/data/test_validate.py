@@ -464,6 +464,19 @@ def test_an_edited_manifest_is_caught(folder: Path, tmp_path: Path, change: Call
     assert said in said_of(broken)
 
 
+def test_what_a_benchmark_says_never_steers_the_terminal(folder: Path, tmp_path: Path) -> None:
+    broken = copied(folder, tmp_path)
+    rewritten(broken, "test", lambda rows: [{**rows[0], "task": "[/b]\x1b[2J", "base_id": "[/red]"}, *rows[1:]])
+    manifest = json.loads((broken / "manifest.json").read_text())
+    manifest["identity"]["tokenizers"] = ["[/x]\x1b"]
+    (broken / "manifest.json").write_text(json.dumps(manifest))
+    said = said_of(broken)
+    assert "[/b]" in said
+    assert "[/red] of 900 tokens" in said
+    assert "[/x]" in said
+    assert "\x1b" not in said
+
+
 def test_a_card_that_is_gone_or_says_otherwise_is_caught(folder: Path, tmp_path: Path) -> None:
     broken = copied(folder, tmp_path)
     card = broken / "README.md"
