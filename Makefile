@@ -33,7 +33,8 @@ demo: $(VENV)/demo.stamp
 	$(BIN)/treeagent train configs/train/demo.yaml
 	@echo "All of it lies in $(DEMO): data/ the benchmark, eval/ and tuned/ the results, train/ the training run and its adapter."
 
-test: install lint types unit
+# CI_VLLM=1 adds the real vLLM on a CPU: 4 GB to install and some minutes of tests, where there is time for them.
+test: install lint types unit $(if $(CI_VLLM),test-vllm)
 
 install: $(VENV)/test.stamp
 

@@ -41,7 +41,8 @@ class Tokenizer:
     """
 
     def __init__(self, backend: Any, name: str, engine: Engine = "auto") -> None:
-        self.name, self._engine = name, engine
+        self.name = name
+        self._engine: Engine = engine
         self._hf = backend if isinstance(backend, HFTokenizer) else None
         self._tiktoken = backend if isinstance(backend, tiktoken.Encoding) else None
         self._backend: Any = backend
