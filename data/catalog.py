@@ -21,12 +21,12 @@ FieldPath = tuple[str, ...]
 Record = Mapping[str, Any]
 Role = Literal["ask", "condition", "measure", "group"]
 FieldKind = Literal["text", "number", "boolean", "list"]
-Shape = Literal["objects", "table", "definitions", "items"]
+Shape = Literal["objects", "entries", "table", "definitions", "items"]
 Shares = Mapping[str, int]
 SPLITS = ("train", "dev", "test")
 SHARES: Shares = {"train": 50, "dev": 10, "test": 40}
-UNIT, KEYS = "@unit", "@keys"
-"""Members of a record that hold the facts of its unit, and the map keys that lead to it."""
+UNIT, KEYS, VALUE = "@unit", "@keys", "@value"
+"""Members of a record that hold the facts of its unit, the map keys that lead to it, and the value of an entry."""
 _NUMBER = re.compile(r"[-+]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?", re.ASCII)
 
 
@@ -71,7 +71,8 @@ class Unit:
 @dataclass(frozen=True)
 class Scope:
     """Which records are meant: in the unit with these facts ({}: in every unit), those at `pattern`. The pattern is in
-    the format's path language with `.*` for every member or element, relative to the unit (JSON: to the response)."""
+    the format's path language with `.*` for every member or element, relative to the unit (JSON: to the response). The
+    shape `entries` means the members of a map: each is a record of its key and, where that is a scalar, its value."""
 
     pattern: str
     unit: Mapping[str, str] = field(default_factory=dict)

@@ -4,6 +4,7 @@
    those before codes and numbers.
 2. What is asked for is short, in most records, not the same everywhere and not part of the name.
 3. A condition has values that some records share, a measure numbers with spread, a group few values that repeat.
+4. Entries of a map are named by their keys alone, and have one field.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from .catalog import KEYS, UNIT, Field, FieldKind, FieldPath, Record, Role, numeric, value_at
+from .catalog import KEYS, UNIT, VALUE, Field, FieldKind, FieldPath, Record, Role, numeric, value_at
 from .record_lists.items import OPAQUE, is_scalar, leaves
 from .record_lists.secret_strings import looks_secret
 from .words import field_name, heading_name, word_set
@@ -44,9 +45,10 @@ _RANDOM = re.compile(
 _DATE = re.compile(r"\d{4}-\d{2}(?:-\d{2}|\Z)|\d{1,2}[./]\d{1,2}[./]\d{2,4}|\d{4}/\d{2}")
 _PHRASE = re.compile(r"[^\W\d_]{3,}")
 _URL = re.compile(r"[a-z][a-z0-9+.-]*://|www\.|data:", re.IGNORECASE)
-_MARKUP = re.compile(r"</?[a-zA-Z][^>]*>|&[a-z]+;|[\n\r]")
+_MARKUP = re.compile(r"</?[a-zA-Z][^>]*>|&[a-z]+;|[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _EPOCH = 10**9
 _NO_WORDS = re.compile(r"[^\w]*\Z")
+_TORN = re.compile(r"(?:^|\s)[a-z]\s\d|\d\s[a-z](?:\s|$)")  # `r 8 unorm`: a code, and no words
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,11 +101,12 @@ def profiled(
     extra: Mapping[FieldPath, str] | None = None,
     counted: bool = True,
     by_facts: bool = False,
+    entries: bool = False,
 ) -> Profile:
     """The roles of the records' fields. `headings`: keys are texts that people see, `numbers`: text may spell them;
     `unclear` fields are not offered; `extra` are names of facts and map keys that may name records, `by_facts` tells
-    that nothing else does; without `counted` no aggregation is offered, since the records are not all that people
-    count."""
+    that nothing else does, `entries` that keys do; without `counted` no aggregation is offered, since the records are
+    not all that people count."""
     fewest = 1 if by_facts else FEWEST_RECORDS
     if len(records) < fewest:
         return Profile(refused=f"it has {len(records)} records, fewer than {fewest}")
@@ -116,20 +119,20 @@ def profiled(
         for path, name in (extra or {}).items()
     ]
     facts = [fact for fact in facts if fact is not None]
-    naming = _naming([] if by_facts else columns, facts, len(sample), headings)
+    keyed = [fact for fact in facts if fact.path[0] == KEYS]
+    named = [] if by_facts or entries else columns
+    naming = _naming(named, keyed if entries else facts, len(sample), headings)
     if naming is None:
         return Profile(refused="no field names its records", left_out=left_out)
-    qualifiers = _qualifiers(naming, [] if by_facts else columns, facts, len(sample))
+    qualifiers = _qualifiers(naming, named, facts, len(sample))
     described = _described((naming, *qualifiers), len(sample))
     if described < _DESCRIBED or described * len(sample) < min(2, fewest):
         return Profile(refused="no field names its records uniquely", left_out=left_out)
-    keyed = [fact for fact in facts if fact.path[0] == KEYS]
     fields = _offered([*keyed, *columns], naming, qualifiers, len(sample), counted, left_out)
-    if not any("ask" in offered.roles for offered in fields):
+    if not any("ask" in offered.roles or entries for offered in fields):
         return Profile(refused="nothing in its records can be asked for", left_out=left_out)
-    return Profile(
-        _field(naming), tuple(map(_field, qualifiers)), _identity(columns, naming, len(sample)), fields, "", left_out
-    )
+    identity = None if by_facts or entries else _identity(columns, naming, len(sample))
+    return Profile(_field(naming), tuple(map(_field, qualifiers)), identity, fields, "", left_out)
 
 
 def answerable(value: Any) -> bool:
@@ -166,9 +169,9 @@ def _columns(sample: Sequence[Record], headings: bool, numbers: bool, left_out: 
 
 
 def _fault(path: FieldPath, column: Column) -> str:
-    if path[-1][:1] in "$@" or path[-1] == "__proto__":
+    if (path[-1][:1] in "$@" and path != (VALUE,)) or path[-1] == "__proto__":
         return "its key is no word"
-    if _NO_WORDS.match(column.name):
+    if _NO_WORDS.match(column.name) or _TORN.search(column.name):
         return "its key has no words"
     if any(looks_secret(path[-1], value) for value in column.values.values()):
         return "it holds what looks like a secret"
@@ -347,6 +350,10 @@ def _can_be_asked(column: Column, naming: Column, qualifiers: Sequence[Column]) 
     values = list(column.values.values())
     if sum(map(answerable, values)) < _ANSWERABLE * len(values):
         return False
+    if all(_same_word(value, column.path[-1]) for value in values):
+        return False
+    if column.path == (VALUE,):
+        return sum(_same_word(value, naming.values.get(i)) for i, value in column.values.items()) <= 0.5 * len(values)
     shown = sum(_derivable(value, naming.values.get(i)) for i, value in column.values.items())
     shown += sum(_derivable(value, q.values.get(i)) for q in qualifiers for i, value in column.values.items())
     return shown <= 0.5 * len(values)
@@ -360,12 +367,20 @@ def _derivable(value: Any, known: Any) -> bool:
     return bool(a) and (a in b or b in a) if min(len(a), len(b)) > 3 else a == b
 
 
+def _same_word(value: Any, key: Any) -> bool:
+    """Whether a value is its key, written in another way: `clamp-to-edge` and `ClampToEdge`."""
+    return _words(value).replace(" ", "") == _words(key).replace(" ", "")
+
+
 def _aggregated(column: Column, total: int) -> set[Role]:
     roles: set[Role] = set()
     distinct, largest = len(column.counts), max(column.counts.values(), default=0)
     if column.present < _TEST_PRESENT or distinct < 2:
         return roles
+    repeated = 3 <= distinct <= max(3, total // 2) and column.present >= 0.8
     if column.kind == "number":
+        if column.path == (VALUE,):  # few numbers that repeat may be counted
+            roles |= {"condition", "group"} if repeated and largest >= 2 else {"condition"}
         if distinct >= min(5, max(3, total // 4)) and not _NO_MEASURE & set(column.name.lower().split()):
             roles |= {"condition", "measure"} if not _is_epoch(column) else set()
         return roles
@@ -374,7 +389,7 @@ def _aggregated(column: Column, total: int) -> set[Role]:
     short = all(len(str(value)) <= TEST_LENGTH and _names_something(value) for value in column.counts)
     if short and largest >= 2 and distinct <= max(2, 0.7 * total) and largest <= 0.95 * total:
         roles.add("condition")
-        if column.kind != "list" and 3 <= distinct <= max(3, total // 2) and column.present >= 0.8:
+        if column.kind != "list" and repeated:
             roles.add("group")
     return roles
 

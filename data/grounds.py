@@ -1,8 +1,8 @@
 """Where questions may be drawn: the tables of a page that a split may ask about, and which of their rows.
 
 A row may support an answer if its unit belongs to the split and fits the shortest context. A table inside one unit may
-be asked about if the unit's facts mean no other unit, and the list's words no other list in it. Fields whose names say
-the same are left out: nobody could tell which is meant.
+be asked about if the unit's facts mean no other unit, and the list's words no other list in it; a record alone goes by
+the name of its unit. Fields whose names say the same are left out: nobody could tell which is meant.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from functools import cached_property
 from math import log
 from random import Random
 
-from .catalog import Table
+from .catalog import UNIT, Table
 from .contexts import Page
 from .drawing import Ground
 from .tasks import Task
@@ -99,7 +99,7 @@ class Shelf:
             _Place(clear_fields(table), range(len(table.records)))
             for table in inner
             if table.unit_of[0] in self._fitting
-            and len(table.records) >= _FEWEST
+            and (len(table.records) >= _FEWEST or table.naming.path[0] == UNIT)
             and words[_words(table)] == 1
             and collection.names_unit(table.unit_of[0])
         ]

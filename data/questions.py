@@ -7,12 +7,13 @@ follow the question's order, or that all tied ones are wanted.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from random import Random
 
 from .catalog import UNIT, Field, FieldPath, Scope, Table, numeric
-from .spec import Condition, Spec, spelled
+from .spec import Condition, Spec
 
 _LOOKUP = (
     "What is the {fields} of {entities}{place}?",
@@ -78,7 +79,7 @@ _DOCUMENT = (
 )
 _VARIABLE = ("in {name} of the file {file}", "in {name} from {file}", "in {name}, which comes from {file}")
 _UNITS: Mapping[str, Sequence[str]] = {"html": _PAGE, "yaml": _DOCUMENT, "json": _DOCUMENT, "javascript": _VARIABLE}
-_LIST = {"table": "table", "definitions": "list", "items": "list", "objects": "list"}
+_LIST = {"table": "table", "definitions": "list", "items": "list", "objects": "list", "entries": "list"}
 _ENTITY = ("the {singular} {name}{more}", "the {singular} named {name}{more}", "{name}{more}")
 _EQUAL = ("whose {field} is {value}", "with {value} as the {field}", "with the {field} {value}")
 _ABOVE = ("whose {field} is above {value}", "whose {field} is greater than {value}", "whose {field} exceeds {value}")
@@ -136,11 +137,15 @@ def _endings(spec: Spec) -> Sequence[str]:
 
 def _lookup(rng: Random, spec: Spec, table: Table, format: str) -> str:
     patterns = _RECORDS if len(spec.selectors) > 1 else _FIELDS if len(spec.fields) > 1 else _LOOKUP
+    place = _place(rng, spec.scope, table, format) if spec.scope.unit else ""
+    entities = [_entity(rng, selector, table, len(spec.selectors)) for selector in spec.selectors]
+    if place and table.naming.path[0] == UNIT:  # the list is one record, so its place is its name
+        entities, place = [place.split(" ", 1)[1]], ""
     return rng.choice(patterns).format(
         fields=_listed([_field_name(table, path) for path in spec.fields]),
-        entities=_listed([_entity(rng, selector, table, len(spec.selectors)) for selector in spec.selectors]),
+        entities=_listed(entities),
         plural=table.plural,
-        place=f" {_place(rng, spec.scope, table, format)}" if spec.scope.unit else "",
+        place=f" {place}" if place else "",
     )
 
 
@@ -201,7 +206,7 @@ def _amount(value: str | float) -> str:
 
 def _value(value: str | float) -> str:
     """A value as it is spelled, in quotation marks where it is no plain word or number."""
-    text = spelled(value)
+    text = value if isinstance(value, str) else json.dumps(value)
     bare = len(text.split()) <= _BARE_WORDS and _BARE.fullmatch(text)
     return text if bare or numeric(text) is not None else f'"{_inside(text)}"'
 

@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from .catalog import FieldPath, Record, Scope, numeric, value_at
+from .record_lists.items import spelling
 
 Operator = Literal["=", ">", "<", "contains"]
 AnswerKind = Literal["text", "number"]
@@ -68,8 +69,8 @@ class Spec:
 
 
 def spelled(value: Any) -> str:
-    """A value as the answer states it: text as it is, anything else as JSON spells it."""
-    return value if isinstance(value, str) else json.dumps(value)
+    """A value as the answer states it: text as it is, anything else as its source spells it."""
+    return spelling(value)
 
 
 def all_hold(conditions: Sequence[Condition], record: Record) -> bool:

@@ -7,19 +7,20 @@ a question could mean are called alike. `examined` says also what was left out, 
 
 from __future__ import annotations
 
+import json
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..errors import InputError
-from .catalog import KEYS, UNIT, FieldPath, Record, Scope, Table, Unit, value_at
+from .catalog import KEYS, UNIT, FieldPath, Record, Scope, Shape, Table, Unit, value_at
 from .field_roles import FEWEST_RECORDS, Profile, answerable, profiled
 from .record_lists.lists import RecordList, alike
 from .record_lists.openapi import LISTS
 from .record_lists.secret_strings import secret_in
 from .unit_lists import UnitLists, lists_of, reading_of
-from .words import nouns
+from .words import nouns, words_of
 
 _FACTS = {"name": "variable"}
 _KEY_NAMES = ("name", "second name", "third name")
@@ -107,7 +108,8 @@ def _response(found: Examined, units: Sequence[Unit], name: str, pattern: str, n
         elif secret := secret_in(value):
             found.unfit[i] = f"it holds what looks like {secret}"
         else:
-            records[i] = {**value, UNIT: dict(unit.about), KEYS: []}
+            plain = json.loads(unit.text)  # the response is printed anew, so numbers are spelled as JSON does
+            records[i] = {**plain, UNIT: dict(unit.about), KEYS: []}
     rows = RecordList(pattern, pattern, "objects", list(records.values()), [], named)
     offer = _Offer(rows, list(records.values()), list(records), Scope(pattern), True)
     _add(found, offer, profiled(offer.records), name)
@@ -135,7 +137,7 @@ class _Builder:
     def over_all(self) -> set[tuple[str, str]]:
         """Adds tables over all units; says which lists they cover, by shape and pattern. A list that only one unit
         holds is asked about by the name of that unit, if it has one."""
-        places: dict[tuple[str, str], list[int]] = defaultdict(list)
+        places: dict[tuple[Shape, str], list[int]] = defaultdict(list)
         for i, listed in enumerate(self._lists):
             for one in listed.lists:
                 places[one.shape, one.pattern].append(i)
@@ -147,6 +149,8 @@ class _Builder:
                 shape == "definitions" and len(where) < FEWEST_RECORDS
             ):
                 continue
+            if shape == "entries" and pattern == "$.*":
+                continue  # maps of all kinds; nobody would take their entries for one list
             rows, unit_of, fault = self._everywhere(pattern, shape)
             if fault:
                 self._found.left_out.append(LeftOut(-1, pattern, fault))
@@ -162,7 +166,7 @@ class _Builder:
                 covered.add((offer.rows.shape, offer.rows.pattern))
         return covered
 
-    def _everywhere(self, pattern: str, shape: str) -> tuple[list[RecordList], list[int], str]:
+    def _everywhere(self, pattern: str, shape: Shape) -> tuple[list[RecordList], list[int], str]:
         """What the pattern means in each unit: lists, the unit of each record, and why they are no table."""
         rows: list[RecordList] = []
         unit_of: list[int] = []
@@ -170,6 +174,8 @@ class _Builder:
             there = listed.at(pattern, shape)
             if shape == "items" and not there and i not in self._found.unfit:
                 return [], [], "not all units have it"
+            if shape == "entries" and there and there[0] not in listed.lists:
+                return [], [], "it is another list in other units"
             for one in there:
                 if one.fault:
                     return [], [], f"in one unit {one.fault}"
@@ -179,7 +185,7 @@ class _Builder:
             if shape in ("table", "definitions") and any(others):
                 return [], [], "it is another list in other units"
         records = [record for one in rows for record in one.records]
-        if not records or (pattern not in LISTS and not alike(records)):
+        if not records or (pattern not in LISTS and shape != "entries" and not alike(records)):
             return [], [], "it is another list in other units"
         return rows, unit_of, ""
 
@@ -239,7 +245,16 @@ def _called(one: RecordList) -> str:
 
 
 def _nouns(rows: RecordList) -> tuple[str, str]:
-    return LISTS[rows.pattern][0] if rows.pattern in LISTS else nouns(rows.named, rows.shape)
+    """What people call one record of a list and several; entries of a map inside a unit by the map, too."""
+    if rows.pattern in LISTS:
+        return LISTS[rows.pattern][0]
+    if rows.pattern == "$":
+        return "record", "records"  # the unit itself, by whose name it goes
+    one, several = nouns(rows.named, rows.shape)
+    words = " ".join(words_of(rows.named))
+    if rows.shape != "entries" or rows.path == "$" or one != "entry" or not words.replace(" ", "").isalpha():
+        return one, several
+    return f"{words} {one}", f"{words} {several}"
 
 
 def _extra(offer: _Offer) -> dict[FieldPath, str]:
@@ -261,11 +276,12 @@ def _profile(offer: _Offer, extra: Mapping[FieldPath, str]) -> Profile:
     return profiled(
         offer.records,
         headings=offer.rows.shape in ("table", "definitions"),
-        numbers=offer.rows.shape != "objects",
+        numbers=offer.rows.shape not in ("objects", "entries"),
         unclear=offer.rows.unclear,
         extra=extra,
         counted=not offer.rows.hidden,
         by_facts=_by_facts(offer),
+        entries=offer.rows.shape == "entries",
     )
 
 
@@ -289,7 +305,7 @@ def _add(found: Examined, offer: _Offer, profile: Profile, name: str) -> bool:
             scope=offer.scope,
             records=[_kept(record, paths, asked) for record in offer.records],
             unit_of=offer.unit_of,
-            identity=None if _by_facts(offer) else profile.identity,
+            identity=profile.identity,
             naming=profile.naming,
             aliases=None,
             qualifiers=profile.qualifiers,

@@ -83,6 +83,8 @@ class Lookup:
         kind = rng.choice(chosen)
         paths = tuple(field.path for field in rng.sample(kinds[kind], self._n_fields))
         several = self._n_records * self._n_fields > 1
+        if several and len({spelled(value_at(ground.record(row), path)) for row in seeds for path in paths}) == 1:
+            return None  # one value said several times tells little
         spec = Spec(self.name, ground.table.scope, kind, tuple(selectors), paths, ordered=several)
         return Drawn(spec, seeds)
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..errors import InputError
-from .catalog import Unit
+from .catalog import Shape, Unit
 from .formats import parse
 from .formats.html_tree import HtmlDocument
 from .record_lists.finding import find_in, readings, select
@@ -20,7 +20,7 @@ from .record_lists.html_second import SecondReading
 from .record_lists.items import Reading
 from .record_lists.lists import RecordList
 from .record_lists.openapi import LISTS
-from .record_lists.patterns import objects_at, parsed
+from .record_lists.patterns import entries_at, objects_at, parsed
 from .tree import Node
 
 MAX_COMPARED = 5_000_000
@@ -39,14 +39,15 @@ class UnitLists:
     unit: Unit | None = field(default=None, repr=False)
     format: str = ""
 
-    def at(self, pattern: str, shape: str) -> list[RecordList]:
+    def at(self, pattern: str, shape: Shape) -> list[RecordList]:
         """What the pattern means in this unit, discovered or not: one list or none."""
         there = [one for one in self.lists if one.pattern == pattern and one.shape == shape]
         if there or self.value is None or self.unit is None:
             return there
-        if not any(True for _ in objects_at(self.value, parsed(pattern))):
+        steps = parsed(pattern)
+        if not any(True for _ in (entries_at if shape == "entries" else objects_at)(self.value, steps)):
             return []
-        return [_placed(select(reading_of(self.unit, self.format), parsed(pattern)))]
+        return [_placed(select(reading_of(self.unit, self.format), steps, shape=shape))]
 
 
 def lists_of(unit: Unit, format: str) -> UnitLists:
@@ -54,7 +55,7 @@ def lists_of(unit: Unit, format: str) -> UnitLists:
     if format == "html":
         return UnitLists(_of_page(unit))
     reading = reading_of(unit, format)
-    lists = [_placed(one) for one in find_in(reading)]
+    lists = [_spelled(_placed(one), unit.text) for one in find_in(reading)]
     for one in lists:
         if one.fault and one.pattern in LISTS:
             raise InputError(one.fault)
@@ -103,6 +104,16 @@ def _of_page(unit: Unit) -> list[RecordList]:
             one = replace(one, fault="two readers take its markup in different ways")
         lists.append(_placed(one, -len(_BEFORE)))
     return lists
+
+
+def _spelled(one: RecordList, text: str) -> RecordList:
+    """The list, with a fault where the keys that name its entries do not stand in the text as they read."""
+    at = 0
+    for keys, (start, end) in zip(one.keys, one.spans, strict=True) if one.shape == "entries" else ():
+        if text.find(keys[-1], at, start) < 0:
+            return replace(one, fault=one.fault or "its keys are written with escapes")
+        at = end
+    return one
 
 
 def _placed(one: RecordList, shift: int = 0) -> RecordList:

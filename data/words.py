@@ -234,15 +234,15 @@ def heading_name(text: str) -> str:
 
 def nouns(named: str, shape: str) -> tuple[str, str]:
     """What people call one record and several, by the key, caption or heading of their list; entry and entries, of a
-    table row and rows, where that names no things."""
+    table row and rows, where that names no things. Entries of a map are called by its name where that is a plural."""
     fallback = ("row", "rows") if shape == "table" else ("entry", "entries")
-    if shape == "objects":
+    if shape in ("objects", "entries"):
         words = words_of(named)
         if not words or len(words) > _LONGEST_NOUN or not words[-1].isalpha() or len(words[-1]) < 3:
             return fallback
         last = words[-1]
         one = singular(last)
-        if last in _NO_NOUNS or (len(words) > 1 and one == last):
+        if last in _NO_NOUNS or ((len(words) > 1 or shape == "entries") and one == last):
             return fallback
         return " ".join([*words[:-1], one]), " ".join([*words[:-1], plural(one)])
     return _nouns_of_heading(named) or fallback
@@ -278,7 +278,7 @@ def singular(word: str) -> str:
         return word[:-2]
     if lower.endswith("uses") and not lower.endswith(("auses", "ouses")):
         return word[:-2]
-    if lower.endswith("s") and not lower.endswith(("ss", "us", "is", "ics")):
+    if lower.endswith("s") and not lower.endswith(("ss", "us", "is", "ics", "js")):
         return word[:-1]
     return word
 

@@ -1,29 +1,31 @@
 """Record lists inside any document, read from its own text.
 
-`find` discovers them: lists and maps of like objects in JSON, YAML and JavaScript, what OpenAPI documents list, tables,
-definitions and repeated elements in HTML. `select` reads the records that a scope means, as it is executed on a
-context. Both read typed values with their places and resolve nothing: what two readers may read in two ways is a fault.
+`find` discovers them: lists and maps of like objects and maps of entries in JSON, YAML and JavaScript, what OpenAPI
+documents list, tables, definitions and repeated elements in HTML. `select` reads the records that a scope means, as it
+is executed on a context. Both read typed values with their places and resolve nothing: what two readers may read in two
+ways is a fault.
 """
 
 from __future__ import annotations
 
 import sys
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from ...errors import InputError
+from ..catalog import VALUE, Shape
 from ..formats.html_tree import HtmlDocument
 from ..formats.javascript_tree import JavascriptDocument
 from ..formats.yaml_tree import YamlDocument
 from ..tree import Document
 from . import openapi
 from .html_lists import read_html
-from .items import Reading
+from .items import Item, Reading
 from .javascript_values import initialisers, read_initialiser
 from .json_values import read_json
-from .lists import RecordList, found_in, is_record, located, name_of
-from .patterns import EVERY, Step, items_at, objects_at, parsed, written
+from .lists import RecordList, is_record, lists_in, located, name_of
+from .patterns import EVERY, Step, entries_at, entry_items_at, items_at, objects_at, parsed, written
 from .yaml_values import read_yaml
 
 
@@ -55,9 +57,9 @@ def find_in(reading: Reading) -> Iterator[RecordList]:
                 yield found
         return
     listed = False
-    for steps in found_in(value):
-        listed = True
-        yield select(reading, (*steps, EVERY), name_of(steps) or _variable(reading.label))
+    for steps, shape in lists_in(value):
+        listed |= shape == "objects"
+        yield select(reading, (*steps, EVERY), name_of(steps) or _variable(reading.label), shape)
     if reading.label and not listed and is_record(value):
         yield select(reading, (), _variable(reading.label))
 
@@ -85,28 +87,40 @@ def read(document: Document, path: str) -> RecordList:
     return found
 
 
-def select(reading: Reading, steps: Sequence[Step], named: str = "") -> RecordList:
-    """The objects of a value that the steps lead to."""
-    matched = list(objects_at(reading.value, steps))
+def select(reading: Reading, steps: Sequence[Step], named: str = "", shape: Shape = "objects") -> RecordList:
+    """The objects of a value that the steps lead to; of entries, the members of maps with their values."""
+    if shape == "entries":
+        matched = [(keys, _entry(member)) for keys, member in entries_at(reading.value, steps)]
+        items = entry_items_at
+    else:
+        matched, items = list(objects_at(reading.value, steps)), items_at
     pattern = written(steps)
     return RecordList(
         written(steps[:-1]) if steps and steps[-1] is EVERY else pattern,
         pattern,
-        "objects",
+        shape,
         [record for _, record in matched],
         [keys for keys, _ in matched],
         named,
         "",
-        _fault(reading, pattern, steps, matched),
-        places=lambda: located(items_at(reading.root, steps)),
+        _fault(reading, pattern, matched, lambda: items(reading.root, steps)),
+        places=lambda: located(items(reading.root, steps), shape),
     )
 
 
+def _entry(value: Any) -> dict[str, Any]:
+    """The record of an entry: its value, if it has one that can be told."""
+    return {} if value is None or isinstance(value, dict | list) else {VALUE: value}
+
+
 def _fault(
-    reading: Reading, pattern: str, steps: Sequence[Step], matched: Sequence[tuple[tuple[str, ...], dict[str, Any]]]
+    reading: Reading,
+    pattern: str,
+    matched: Sequence[tuple[tuple[str, ...], dict[str, Any]]],
+    items: Callable[[], Iterator[Item]],
 ) -> str:
     """Why the records may be read in another way: a fault of the whole, one inside them, or a record that is none."""
-    spans = [(item.start, item.end) for item in items_at(reading.root, steps)] if reading.faults else []
+    spans = [(item.start, item.end) for item in items()] if reading.faults else []
     for fault in reading.faults:
         before = bisect_right(spans, (fault.at, sys.maxsize)) - 1
         if not fault.local or (before >= 0 and fault.at < spans[before][1]):

@@ -8,14 +8,15 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from ..catalog import FieldPath, Shape
+from ..catalog import VALUE, FieldPath, Shape
 from .items import Item, is_scalar, spans_of
 from .patterns import EVERY, Step, written
 
-FEWEST_ELEMENTS, FEWEST_MEMBERS = 2, 3
-"""Objects that a list, and a map, must have to be one of records."""
+FEWEST_ELEMENTS, FEWEST_MEMBERS, FEWEST_ENTRIES = 2, 3, 4
+"""Objects that a list and a map, and scalars that a map, must have to be one of records."""
 _ALIKE = 0.5  # of the keys that most records have, the share that each must have
 _OBJECTS = 0.8  # of the members of a map, the share that must be objects
+_SCALARS = 0.8  # of the members of a map of entries, the share that must have a value
 _SAMPLE = 2_000  # records whose keys are compared
 Span = tuple[int, int]
 Places = Callable[[], Sequence[tuple[Span, Mapping[FieldPath, Span]]]]
@@ -56,18 +57,28 @@ class RecordList:
         return self._places[index][1]
 
 
-def located(items: Iterator[Item]) -> Sequence[tuple[Span, Mapping[FieldPath, Span]]]:
-    """Places of records and of their fields."""
+def located(items: Iterator[Item], shape: Shape) -> Sequence[tuple[Span, Mapping[FieldPath, Span]]]:
+    """Places of records and of their fields; an entry stands where its value does."""
+    if shape == "entries":
+        return [(span, {(VALUE,): span}) for span in ((item.start, item.end) for item in items)]
     return [((item.start, item.end), spans_of(item)) for item in items]
 
 
 def found_in(value: Any) -> Iterator[tuple[Step, ...]]:
     """Steps to the outermost lists and maps of like objects, in document order."""
+    return (steps for steps, shape in lists_in(value) if shape == "objects")
+
+
+def lists_in(value: Any) -> Iterator[tuple[tuple[Step, ...], Shape]]:
+    """Steps to the outermost lists and maps of like objects, and to maps of entries, with their shape, in document
+    order."""
     walk: list[tuple[tuple[Step, ...], Any]] = [((), value)]
     while walk:
         steps, here = walk.pop()
         if _is_list(here) or _is_map(here):
-            yield steps
+            yield steps, "objects"
+        elif has_entries(here):
+            yield steps, "entries"
         elif isinstance(here, dict):
             walk.extend(reversed([((*steps, key), inside) for key, inside in here.items() if _holds(inside)]))
         elif isinstance(here, list):
@@ -77,6 +88,19 @@ def found_in(value: Any) -> Iterator[tuple[Step, ...]]:
 def is_record(value: Any) -> bool:
     """Whether a map alone is a record: it has several fields with values."""
     return isinstance(value, dict) and sum(is_scalar(member) for member in value.values()) >= FEWEST_MEMBERS
+
+
+def has_entries(value: Any) -> bool:
+    """Whether the members of a map are entries: at least four, and four of five, have a scalar value, all of one kind
+    (text, number or boolean); the others are null, or lists without objects."""
+    if not isinstance(value, dict):
+        return False
+    scalars = [member for member in value.values() if is_scalar(member)]
+    kinds = {"text" if isinstance(s, str) else "boolean" if isinstance(s, bool) else "number" for s in scalars}
+    if len(kinds) != 1 or len(scalars) < max(FEWEST_ENTRIES, _SCALARS * len(value)):
+        return False
+    lists = (member for member in value.values() if _holds(member))
+    return all(isinstance(one, list) and not any(map(_holds, one)) for one in lists)
 
 
 def name_of(steps: Sequence[Step]) -> str:

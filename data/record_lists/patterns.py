@@ -65,6 +65,20 @@ def objects_at(value: Any, steps: Sequence[Step]) -> Iterator[tuple[tuple[str, .
             walk.extend(reversed([(depth + 1, keys, inside) for inside in here]))
 
 
+def entries_at(value: Any, steps: Sequence[Step]) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """The members of the maps that all steps but the last lead to, in order, with the map keys that were passed and
+    their own."""
+    for keys, here in objects_at(value, steps[:-1]):
+        for key, member in here.items():
+            yield (*keys, key), member
+
+
+def entry_items_at(item: Item, steps: Sequence[Step]) -> Iterator[Item]:
+    """The items of these members, in the order of `entries_at`."""
+    for here in items_at(item, steps[:-1]):
+        yield from here.inside.values() if isinstance(here.inside, dict) else ()
+
+
 def items_at(item: Item, steps: Sequence[Step]) -> Iterator[Item]:
     """The items of the objects that the steps lead to, in the order of `objects_at`."""
     walk: list[tuple[int, Item]] = [(0, item)]

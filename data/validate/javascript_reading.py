@@ -22,8 +22,7 @@ from .reading import (
     Unit,
     chosen,
     digest_of,
-    matched,
-    plain,
+    records_at,
     steps_of,
 )
 from .values import OPAQUE, Unreadable, number_of
@@ -49,8 +48,6 @@ _DECIMAL = re.compile(r"([+-]?)\s*((?:(?:0|[1-9][0-9]*)(?:\.[0-9]*)?|\.[0-9]+)(?
 
 def read_javascript(text: str, scope: Scope) -> Reading:
     """The records of a file; a statement is a unit. Raises Unreadable."""
-    if scope.shape != "objects":
-        raise Unreadable("the records of JavaScript are objects")
     reading, trees = Reading(), list[Tree]()
     file = scope.unit.get("file", "")
     for name, comment, start, literal, end in _statements(text):
@@ -66,8 +63,8 @@ def read_javascript(text: str, scope: Scope) -> Reading:
     for number in chosen(reading.units, scope):
         unit, tree = reading.units[number], trees[number]
         shift = starts[number] - tree.end
-        for found, keys in matched(tree, steps):
-            record = {**plain(found), UNIT: _facts(unit, scope), KEYS: keys}
+        for values, found, keys in records_at(tree, steps, scope.shape):
+            record = {**values, UNIT: _facts(unit, scope), KEYS: keys}
             reading.records.append(Record(record, shift + found.start, shift + found.end, number))
     return reading
 

@@ -1,7 +1,7 @@
 """What is read of a context: its units, and the records that a scope means, each with where it stands.
 
 `Tree` is a value with its place in the text, as the readers of YAML and JavaScript make it; `matched` follows a pattern
-in it. All walks are iterative.
+in it, `records_at` gives the records that it means. All walks are iterative.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from .values import OPAQUE, Unreadable, folded
 
 MOST_DEPTH = 200
 """Containers inside each other; a deeper text is not read."""
-UNIT, KEYS = "@unit", "@keys"
-SHAPES = ("objects", "table", "definitions", "items")
+UNIT, KEYS, VALUE = "@unit", "@keys", "@value"
+SHAPES = ("objects", "entries", "table", "definitions", "items")
 _STEP = re.compile(r'\.\*|\.([A-Za-z_][A-Za-z0-9_]*)|\[([0-9]{1,9})\]|\[("(?:[^"\\]|\\.)*")\]')
 Step = str | int | None
 """A key, a place in a list, or None for every member."""
@@ -142,6 +142,40 @@ def matched(tree: Tree, steps: Sequence[Step]) -> Iterator[tuple[Tree, list[str]
             elif name == steps[depth]:
                 within.append((member, depth + 1, keys))
         walk += reversed(within)
+
+
+def records_at(tree: Tree, steps: Sequence[Step], shape: str) -> Iterator[tuple[dict[str, Any], Tree, list[str]]]:
+    """The records that the steps lead to: their values, place and keys. Raises Unreadable."""
+    if shape == "objects":
+        yield from ((plain(found), found, keys) for found, keys in matched(tree, steps))
+    elif shape == "entries":
+        yield from _entries(tree, steps)
+    else:
+        raise Unreadable(f"a value of this format holds no records of the shape {shape}")
+
+
+def _entries(tree: Tree, steps: Sequence[Step]) -> Iterator[tuple[dict[str, Any], Tree, list[str]]]:
+    """The members of the maps that all steps but the last lead to; where they stand is where their values do. Raises
+    Unreadable where values are of several kinds, or a value is there that nobody can tell."""
+    if not steps or steps[-1] is not None:
+        raise Unreadable("entries are the members of a map")
+    kinds = set[str]()
+    for around, keys in matched(tree, steps[:-1]):
+        assert isinstance(around.held, dict)
+        for key, member in around.held.items():
+            told = member.held is None and member.value is not None
+            if told:
+                kinds.add(kind_of(member.value))
+            yield {VALUE: member.value} if told else {}, member, [*keys, key]
+    if kinds - {"text", "number", "boolean"} or len(kinds) > 1:
+        raise Unreadable("the values of the entries are not of one kind")
+
+
+def kind_of(value: Any) -> str:
+    """What a scalar is."""
+    if isinstance(value, bool):
+        return "boolean"
+    return "number" if isinstance(value, int | float) else "text" if isinstance(value, str) else "unknown"
 
 
 def _members(tree: Tree) -> Iterable[tuple[Step, Tree]]:

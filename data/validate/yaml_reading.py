@@ -22,8 +22,7 @@ from .reading import (
     Unit,
     chosen,
     digest_of,
-    matched,
-    plain,
+    records_at,
     steps_of,
 )
 from .values import OPAQUE, Unreadable, number_of
@@ -36,8 +35,6 @@ _WORDS = {"true": True, "false": False, "null": None, "~": None, "": None}
 
 def read_yaml(text: str, scope: Scope) -> Reading:
     """The records of a stream; a document is a unit. Raises Unreadable."""
-    if scope.shape != "objects":
-        raise Unreadable("the records of YAML are objects")
     reading, trees = Reading(), list[Tree]()
     for start, end in _documents(text):
         tree = _kept.tree(text[start:end])
@@ -46,8 +43,8 @@ def read_yaml(text: str, scope: Scope) -> Reading:
     steps = steps_of(scope.pattern)
     for number in chosen(reading.units, scope):
         unit = reading.units[number]
-        for found, keys in matched(trees[number], steps):
-            record = {**plain(found), UNIT: unit.about, KEYS: keys}
+        for values, found, keys in records_at(trees[number], steps, scope.shape):
+            record = {**values, UNIT: unit.about, KEYS: keys}
             reading.records.append(Record(record, unit.start + found.start, unit.start + found.end, number))
     return reading
 

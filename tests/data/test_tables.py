@@ -126,7 +126,7 @@ def test_a_page_that_ends_what_stands_around_it_must_stand_in_no_context() -> No
 def test_a_flat_object_is_known_by_its_variable() -> None:
     text = "const Sizes = { small: 'S-1', medium: 'M-2', large: 'L-3' };"
     (sizes,) = examined([unit(text, name="Sizes", file="a.js")], "javascript").tables
-    assert (sizes.scope.pattern, sizes.naming.path, sizes.plural) == ("$", ("@unit", "name"), "sizes")
+    assert (sizes.scope.pattern, sizes.naming.path, sizes.plural) == ("$", ("@unit", "name"), "records")
     assert [field.name for field in sizes.fields] == ["small", "medium", "large"]
 
 
