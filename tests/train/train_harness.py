@@ -99,7 +99,6 @@ def length(rollout: Rollout, example: Example) -> float:
 
 def build_trainer(model: Path, out: Path, environment: Any, examples: list[Example], **options: Any) -> Any:
     """A trainer in float32 on the CPU with plain LoRA; options that begin with `trl_` go to TRL's configuration."""
-    from peft import LoraConfig
     from transformers import AutoModelForCausalLM, AutoTokenizer
     from treeagent.train.trainer import ConversationTrainer
     from trl.trainer.grpo_config import GRPOConfig
@@ -114,15 +113,27 @@ def build_trainer(model: Path, out: Path, environment: Any, examples: list[Examp
     settings |= {name.removeprefix("trl_"): options.pop(name) for name in list(options) if name.startswith("trl_")}
     kind = options.pop("kind", ConversationTrainer)
     defaults: dict[str, Any] = {"rewards": [early_letters, length], "per_micro_batch": 2}
+    arguments = GRPOConfig(**settings)  # before the model: it starts the processes' group
+    if settings.get("deepspeed"):
+        import deepspeed
+
+        deepspeed.init_distributed(dist_backend="gloo", verbose=False)
     return kind(
         model=AutoModelForCausalLM.from_pretrained(model, dtype=torch.float32),
         processing_class=AutoTokenizer.from_pretrained(model),
-        args=GRPOConfig(**settings),
+        args=arguments,
         environment=environment,
         examples=examples,
-        peft_config=LoraConfig(r=4, lora_alpha=8, target_modules="all-linear", task_type="CAUSAL_LM"),
+        peft_config=lora(),
         **(defaults | options),
     )
+
+
+def lora() -> Any:
+    """The adapter of the tests."""
+    from peft import LoraConfig
+
+    return LoraConfig(r=4, lora_alpha=8, target_modules="all-linear", task_type="CAUSAL_LM")
 
 
 def group_advantages(rewards: Sequence[float], group: int) -> list[float]:

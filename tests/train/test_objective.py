@@ -1,0 +1,86 @@
+"""The whole objective, on one process and with parameters cut into shards, against the same written out in torch."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from objective import Terms
+from step_harness import check_steps
+from train_harness import Questions
+
+TOLERANCE = 2e-5
+needs_deepspeed = pytest.mark.skipif(
+    importlib.util.find_spec("deepspeed") is None, reason="deepspeed is not installed: pip install deepspeed==0.19.8"
+)
+
+
+def assert_right(facts: dict[str, Any]) -> None:
+    assert facts["errors"], "no optimiser step was taken"
+    assert min(facts["norms"]) > 0, "a step had nothing to learn"
+    assert max(facts["errors"]) <= TOLERANCE
+
+
+@pytest.mark.slow
+@needs_deepspeed
+@pytest.mark.parametrize("stage", [2, 3])
+def test_sharded_processes_with_ragged_counts_take_the_plain_step(tiny_model: Path, tmp_path: Path, stage: int) -> None:
+    harness = Path(__file__).with_name("step_harness.py")
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", str(harness)]
+    ran = subprocess.run(
+        [*command, str(tiny_model), str(tmp_path), json.dumps({"stage": stage})],
+        env=os.environ | {"OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore", "DS_ACCELERATOR": "cpu"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert ran.returncode == 0, ran.stderr[-3000:]
+    facts = json.loads((tmp_path / "facts.json").read_text())
+    assert (facts["world"], facts["distributed"]) == (2, "DistributedType.DEEPSPEED")
+    assert any(a != b for a, b in facts["calls"]), "the ranks were meant to differ in their number of conversations"
+    assert_right(facts)
+
+
+@pytest.mark.slow
+def test_a_second_step_on_the_same_rollouts_is_clipped_against_the_first(tiny_model: Path, tmp_path: Path) -> None:
+    facts = check_steps(
+        tiny_model,
+        tmp_path,
+        terms=Terms(clip=0.02),
+        trl_epsilon=0.02,
+        trl_num_iterations=2,
+        trl_max_steps=4,
+        trl_per_device_train_batch_size=8,
+    )
+    assert_right(facts)
+    first, second, third, fourth = facts["clipped"]
+    assert (first, third) == (0, 0), "the first step on fresh rollouts has the ratio 1"
+    assert min(second, fourth) > 10
+
+
+@pytest.mark.slow
+def test_the_divergence_from_the_base_model_enters_the_loss(tiny_model: Path, tmp_path: Path) -> None:
+    facts = check_steps(tiny_model, tmp_path, terms=Terms(beta=1.0), trl_beta=1.0, trl_max_steps=3)
+    assert_right(facts)
+    assert facts["logs"][0]["kl"] == 0
+    assert facts["logs"][1]["kl"] > 1e-5
+
+
+@pytest.mark.slow
+def test_cut_replies_weigh_nothing_where_asked(tiny_model: Path, tmp_path: Path) -> None:
+    """TRL takes a padding token (1) at the end of a reply for an end as well."""
+    facts = check_steps(
+        tiny_model,
+        tmp_path,
+        terms=Terms(masked_ends=(0, 1)),
+        environment=Questions(max_tokens=40),
+        trl_mask_truncated_completions=True,
+    )
+    assert_right(facts)
+    assert all(0 < log["conversations/cut_share"] < 1 for log in facts["logs"])
