@@ -133,6 +133,9 @@ class TrainConfig:
     eval_every: Positive | None = option(None, "steps between greedy evaluations on the dev split; null: never")
     processes: Positive | None = option(None, "refuse to run on another number of processes than this; null: any")
     report_to: Literal["none", "wandb"] = option("none", "tracker; with WANDB_MODE=offline nothing leaves the machine")
+    log_rollouts: Annotated[int, Ge(0)] = option(
+        4, "rollouts of each step kept turn by turn, in rollouts.jsonl and the tracker's table; 0: none"
+    )
 
     @property
     def rollouts_per_step(self) -> int:

@@ -23,15 +23,25 @@ from ..config import to_dict, to_yaml
 from ..data.rollout import Example, Rollout
 from ..errors import ConfigError, ModelError, RunError
 from ..infer import agents
+from ..infer.store import write_atomic
 from ..rewards import grpo as rewards
+from . import card
 from .config import TrainConfig
+from .deepspeed_cpu import without_compiling
+from .memory import advice, ran_out
 from .progress import ConsoleProgress, Progress
+from .recording import Recorder, RolloutRecorder
 from .run_folder import RunFolder, read_lines
 from .summary import summarise, summary_lines
+from .tracking import Wandb
 
 TRL_VERSION = "1.16"
 """The only minor version whose private methods the trainer knows."""
-NOT_IDENTITY = {"out", "processes", "report_to"}
+NOT_IDENTITY = {
+    *("out", "processes", "report_to", "log_rollouts"),
+    *("conversations_per_micro_batch", "generation_batch", "gradient_checkpointing"),
+}
+"""What may change when a run is resumed: names, what is told, and what only bounds memory."""
 METRIC = "eval_rewards/answer_score/mean"
 
 
@@ -135,36 +145,66 @@ def _identity(run: Run, launched: int) -> dict[str, Any]:
 
 
 def _train(run: Run, launched: int) -> None:
-    import torch
-
-    from .adapter import change
-    from .journal import Journal
+    from .saved import saved_change
 
     config, folder = run.config, run.folder
     run.progress.show("loading the model")
+    without_compiling()
     trainer = _trainer(run, config.check_processes(launched))
     if trainer.accelerator.num_processes != launched:
         raise RunError(
             f"{launched} processes were launched, but only {trainer.accelerator.num_processes} work together"
         )
-    checkpoint = folder.last_checkpoint(launched)
+    _learn(run, trainer, folder.last_checkpoint(launched))
+    trainer.save_model(str(folder.adapter))
     if trainer.accelerator.is_main_process:
-        trainer.add_callback(Journal(folder, run.progress, config.steps))
+        steps, dev = read_lines(folder.steps), read_lines(folder.dev)
+        summarise(folder, steps, dev, saved_change(folder.adapter), trainer.state.best_global_step)
+        write_atomic(folder.adapter / "README.md", card.render(card.of_run(folder.path), merged=False))
+
+
+def _learn(run: Run, trainer: Any, checkpoint: Path | None) -> None:
+    """Trains to the end. Raises KeyboardInterrupt after a signal, RunError if memory ran out or numbers are none."""
+    from accelerate.utils import gather_object
+
+    from .journal import Journal
+    from .stopping import NanGuard, Stopper
+
+    folder = run.folder
+    stopper = Stopper(lambda count: max(gather_object([count])), run.progress.line)
+    if trainer.accelerator.is_main_process:
+        journal = Journal(folder, run.progress, run.config.steps, Wandb() if run.config.report_to == "wandb" else None)
+        trainer.add_callback(journal)
         folder.drop_lines_after(0 if checkpoint is None else int(checkpoint.name.split("-")[1]))
         if checkpoint is not None:
             run.progress.line(f"resuming from {checkpoint}")
+    else:
+        journal = None
+    trainer.recorder = _recorder(run, journal)
+    trainer.add_callback(NanGuard())
+    trainer.add_callback(stopper)
     try:
-        trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
-    except torch.OutOfMemoryError as error:
-        raise RunError(
-            f"out of memory: lower conversations_per_micro_batch ({config.conversations_per_micro_batch}) or "
-            f"generation_batch ({config.generation_batch}), or set gradient_checkpointing; the same command resumes"
-        ) from error
-    trainer.save_model(str(folder.adapter))
-    if trainer.accelerator.is_main_process:
-        plain = trainer.accelerator.unwrap_model(trainer.model)
-        steps, dev = read_lines(folder.steps), read_lines(folder.dev)
-        summarise(folder, steps, dev, change(plain), trainer.state.best_global_step)
+        with stopper.listening():
+            trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
+    except Exception as error:
+        if not ran_out(error):
+            raise
+        raise RunError(advice(error, run.config)) from error
+    if stopper.stopped_at is not None:
+        run.progress.line(f"stopped after step {stopper.stopped_at}, which is saved")
+        raise KeyboardInterrupt
+
+
+def _recorder(run: Run, journal: Any) -> Recorder:
+    """Records all processes' rollouts, and shows some of the first process."""
+    from accelerate.utils import gather_object
+
+    from ..data.tokens import load_tokenizer
+
+    counter = load_tokenizer(run.model_name)
+    weights: list[float] = list(to_dict(run.config.rewards).values())
+    shown = {"shown": run.config.log_rollouts, "keep": journal.rollouts} if journal else {}
+    return RolloutRecorder(weights, run.config.rollouts_per_prompt, counter.count, gather=gather_object, **shown)
 
 
 def _reward_functions(answer_format: str) -> list[Callable[[Rollout, Example], float]]:
@@ -263,6 +303,7 @@ def _arguments(run: Run, rollouts_per_process: int) -> Any:
         greater_is_better=True if config.eval_every else None,
         num_generations_eval=1,
         logging_steps=1,
+        logging_nan_inf_filter=False,
         disable_tqdm=True,
         report_to=[] if config.report_to == "none" else [config.report_to],
         run_name=run.folder.path.name,

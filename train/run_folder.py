@@ -2,6 +2,7 @@
 
 `config.yaml`   the resolved recipe           `run.json`      what identifies the run, and a digest of it
 `train.jsonl`   one line a step               `dev.jsonl`     one line an evaluation
+`rollouts.jsonl`  some rollouts of each step, turn by turn
 `checkpoints/`  where to resume               `adapter/`      the result          `summary.json`  the end
 
 A checkpoint counts only when it is whole: its state file is written last. Lines of steps after the checkpoint that a
@@ -30,6 +31,7 @@ class RunFolder:
         self.path = path
         self.adapter, self.checkpoints = path / "adapter", path / "checkpoints"
         self.steps, self.dev, self.summary = path / "train.jsonl", path / "dev.jsonl", path / "summary.json"
+        self.rollouts = path / "rollouts.jsonl"
 
     def claim(self, identity: Mapping[str, Any], recipe: str) -> None:
         """Raises RunError if the folder is in use, holds something else, or a run that differs (naming the keys)."""
@@ -67,6 +69,7 @@ class RunFolder:
             raise RunError(
                 f"{self.path} holds another run; these differ: {keys}. Name another folder with --out, or set them back"
             )
+        write_atomic(self.path / "config.yaml", recipe)  # settings that do not identify a run may have changed
 
     def last_checkpoint(self, processes: int) -> Path | None:
         """The newest whole checkpoint, or None."""
@@ -75,7 +78,7 @@ class RunFolder:
 
     def drop_lines_after(self, step: int) -> None:
         """Keeps the lines of steps up to `step`; a torn last line goes too."""
-        for file in (self.steps, self.dev):
+        for file in (self.steps, self.dev, self.rollouts):
             if file.exists():
                 write_atomic(file, "".join(json.dumps(row) + "\n" for row in read_lines(file) if row["step"] <= step))
 
@@ -103,4 +106,11 @@ def _is_whole(checkpoint: Path, processes: int) -> bool:
         state = json.loads((checkpoint / "trainer_state.json").read_text("utf-8"))
     except (OSError, ValueError):
         return False
-    return state["global_step"] == _step(checkpoint) and all((checkpoint / name).is_file() for name in random)
+    states = {path.parent: 0 for path in checkpoint.glob("global_step*/*_optim_states.pt")}  # of DeepSpeed
+    for path in checkpoint.glob("global_step*/*_optim_states.pt"):
+        states[path.parent] += 1
+    return (
+        state["global_step"] == _step(checkpoint)
+        and all((checkpoint / name).is_file() for name in random)
+        and all(count == processes for count in states.values())
+    )

@@ -27,6 +27,7 @@ from ..infer.engines import chat, thinking
 from . import rows as row_batch
 from .batches import Inputs, completion_logprobs, merged, micro_batches, trained_tokens, used_columns
 from .progress import Progress
+from .recording import Recorder
 from .rollouts import in_step
 from .rows import Totals, Weighting
 
@@ -72,6 +73,7 @@ class ConversationTrainer(GRPOTrainer):
         batch_size: int = 0,
         weighting: Weighting = "token",
         progress: Progress | None = None,
+        recorder: Recorder | None = None,
         **trl: Any,
     ) -> None:
         self.environment = environment
@@ -80,6 +82,7 @@ class ConversationTrainer(GRPOTrainer):
         self.per_micro_batch, self.batch_size = per_micro_batch, batch_size
         self.weighting: Weighting = weighting
         self.progress = progress or Progress()
+        self.recorder = recorder or Recorder()
         self.seconds: dict[str, float] = {}
         self._greedy = False
         reward_funcs: list[Any] = [_reward_of_batch(function, self.train_examples) for function in rewards]
@@ -243,9 +246,14 @@ class ConversationTrainer(GRPOTrainer):
         del self._rows, self._tasks
         return out
 
-    def _calculate_rewards(self, *args: Any, **kwargs: Any) -> torch.Tensor:
+    def _calculate_rewards(self, inputs: list[Inputs], *args: Any, **kwargs: Any) -> torch.Tensor:
         began = time.perf_counter()
-        rewards = super()._calculate_rewards(*args, **kwargs)
+        rewards = super()._calculate_rewards(inputs, *args, **kwargs)
+        examples = [self.train_examples[task["example"]] for task in inputs]
+        mine = rewards[self.accelerator.process_index * len(inputs) :][: len(inputs)].tolist()
+        told = self.recorder.step(self.state.global_step + 1, [task["rollout"] for task in inputs], examples, mine)
+        for name, value in told.items():
+            self._metrics["train"][name].append(value)
         self._spent("score", began)
         return rewards
 
