@@ -103,7 +103,7 @@ class _Retriever:
     and made at the first search where it is not there yet."""
 
     def __init__(self, agent: InfMem, question: str, observer: Observer) -> None:
-        self._agent, self._question, self._observer = agent, question, observer
+        self._agent, self._key, self._question, self._observer = agent, agent.index_key, question, observer
         self._own: dict[Any, Any] = {}
 
     def block(self, search: Search, t: int) -> str:
@@ -115,6 +115,6 @@ class _Retriever:
     def _index(self) -> Index:
         shared = getattr(self._observer, "shared", None)
         kept = self._own if shared is None else shared
-        if self._agent.index_key not in kept:
+        if self._key not in kept:
             kept |= self._agent.derive([self._observer.text(t) for t in range(self._observer.n)])
-        return kept[self._agent.index_key]
+        return kept[self._key]
