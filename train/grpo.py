@@ -191,6 +191,7 @@ def _learn(run: Run, trainer: Any, checkpoint: Path | None) -> None:
             raise
         raise RunError(advice(error, run.config)) from error
     if stopper.stopped_at is not None:
+        trainer.accelerator.wait_for_everyone()  # a launcher ends all processes when the first one does
         run.progress.line(f"stopped after step {stopper.stopped_at}, which is saved")
         raise KeyboardInterrupt
 

@@ -24,22 +24,23 @@ def advice(error: BaseException, config: TrainConfig) -> str:
     if places & _LEARNING:
         part, turn = "learning", _for_learning(config)
     elif places & _SAMPLING:
-        part = "generating"
-        turn = [_lower("generation_batch", config.generation_batch, "no smaller batch is left")]
+        part, turn = "generating", _for_sampling(config)
     else:
-        part = "loading or saving"
-        turn = ["take more GPUs with configs/deepspeed/gpu_8_zero3.yaml, which divides the weights"]
-    return f"out of memory while {part}: {' and '.join(turn)}; then the same command goes on where it was saved"
+        part, turn = "loading or saving", "take more GPUs, and configs/deepspeed/gpu_8_zero3.yaml to divide the weights"
+    return f"out of memory while {part}: {turn}; then the same command goes on where it was saved"
 
 
-def _for_learning(config: TrainConfig) -> list[str]:
-    turn = [_lower("conversations_per_micro_batch", config.conversations_per_micro_batch, "R cannot be lower")]
+def _for_learning(config: TrainConfig) -> str:
+    turn = list[str]()
+    if config.conversations_per_micro_batch > 1:
+        turn.append(f"lower conversations_per_micro_batch (now {config.conversations_per_micro_batch})")
     if not config.gradient_checkpointing:
         turn.append("set gradient_checkpointing true")
-    if config.conversations_per_micro_batch == 1 and config.gradient_checkpointing:
-        turn.append("lower budget (another run), or take more GPUs with configs/deepspeed/gpu_8_zero3.yaml")
-    return turn
+    last = "conversations_per_micro_batch is 1 already, so take more GPUs with configs/deepspeed/gpu_8_zero3.yaml"
+    return " and ".join(turn) or last
 
 
-def _lower(name: str, value: int, least: str) -> str:
-    return f"lower {name} (now {value})" if value > 1 else f"{name} is 1 already ({least})"
+def _for_sampling(config: TrainConfig) -> str:
+    if config.generation_batch > 1:
+        return f"lower generation_batch (now {config.generation_batch})"
+    return "generation_batch is 1 already, so take more GPUs with configs/deepspeed/gpu_8_zero3.yaml"

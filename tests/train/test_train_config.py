@@ -5,11 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from treeagent.config import keys, load
+from treeagent import recipe
+from treeagent.config import differing, keys, load, to_dict
 from treeagent.errors import ConfigError
 from treeagent.train.config import TrainConfig
 
-RECIPES = sorted((Path(__file__).parents[2] / "configs" / "train").glob("*.yaml"))
+ROOT = Path(__file__).parents[2]
+RECIPES = sorted((ROOT / "configs" / "train").glob("*.yaml"))
+RECIPE = ROOT / "configs" / "train" / "infmem_grpo.yaml"
 LEAST = ["--out", "runs/x", "--benchmark.folder", "runs/data"]
 
 
@@ -30,12 +33,60 @@ def test_every_key_is_explained() -> None:
     assert [key.name for key in keys(TrainConfig) if not key.help] == []
 
 
-@pytest.mark.parametrize("recipe", RECIPES, ids=lambda path: path.stem)
-def test_recipes_load_and_begin_with_their_command_and_one_override(recipe: Path) -> None:
-    first, second, *_ = recipe.read_text().splitlines()
-    assert first == f"# treeagent train configs/train/{recipe.name}"
+def test_the_papers_recipe_is_appendix_d() -> None:
+    c = load(TrainConfig, RECIPE, [])
+    assert (c.model, c.agent, c.observer) == ("ucmp137538/infmem-4B", "infmem", "treeagent")
+    data = c.benchmark
+    assert (data.folder, data.split, data.dev_split, data.lengths) == ("runs/data/json", "train", "dev", (32768,))
+    assert (data.tasks, data.limit, data.dev_limit) == (None, None, None)
+    assert (c.steps, c.prompts_per_step, c.rollouts_per_prompt, c.seed, c.save_every) == (30, 64, 4, 42, 5)
+    assert (c.lora.rank, c.lora.alpha, c.lora.dropout, c.lora.targets) == (32, 32, 0, "all-linear")
+    assert c.optimizer.learning_rate == 5e-6
+    assert (c.rewards.answer_score, c.rewards.valid_interaction, c.rewards.memory_complete) == (1.0, 0.05, 0.05)
+
+
+def test_the_papers_recipe_says_of_each_value_whose_it_is() -> None:
+    text = RECIPE.read_text()
+    held = recipe.read(RECIPE)
+    agent = held.pop("agent_options")
+    given = {f"{outer}.{inner}" for outer, value in held.items() if isinstance(value, dict) for inner in value}
+    given |= {name for name, value in held.items() if not isinstance(value, dict)}
+    assert given <= {key.name for key in keys(TrainConfig)}
+    values = [line for line in text.splitlines() if not line.startswith("#") and not line.endswith(":")]
+    for line in values:
+        origin = line.partition("  # ")[2]
+        assert origin.startswith(("paper, ", "ours: ")), line
+    assert len(values) == len(given) + len(agent)
+
+
+def test_the_papers_benchmark_has_what_its_training_asks_for() -> None:
+    data = recipe.read(ROOT / "configs" / "data" / "json.yaml")
+    assert data["out"] == load(TrainConfig, RECIPE, []).benchmark.folder
+    assert data["train"]["per_task"] * len(data["tasks"]) == 16_000
+    assert data["dev"]["per_task"] * len(data["tasks"]) == 400
+    assert data["train"]["lengths"] == data["dev"]["lengths"] == [32768]
+
+
+@pytest.mark.parametrize("agent", ["memagent", "memreread", "rememr1"])
+def test_presets_train_the_other_agents_like_it(agent: str) -> None:
+    theirs, papers = load(TrainConfig, RECIPE.with_name(f"{agent}.yaml"), []), load(TrainConfig, RECIPE, [])
+    assert theirs.agent == agent
+    different = differing(to_dict(theirs), to_dict(papers))
+    assert {name.partition(".")[0] for name in different} == {"agent", "agent_options", "model", "out"}
+
+
+def test_own_documents_are_trained_on_from_where_they_are_built() -> None:
+    own = load(TrainConfig, RECIPE.with_name("own.yaml"), [])
+    assert own.benchmark.folder == recipe.read(ROOT / "configs" / "data" / "own.yaml")["out"]
+    assert own.benchmark.lengths is None
+
+
+@pytest.mark.parametrize("file", RECIPES, ids=lambda path: path.stem)
+def test_recipes_load_and_begin_with_their_command_and_one_override(file: Path) -> None:
+    first, second, *_ = file.read_text().splitlines()
+    assert first == f"# treeagent train configs/train/{file.name}"
     assert second.startswith(first + " --")
-    load(TrainConfig, recipe, second.split()[4:])
+    load(TrainConfig, file, second.split()[4:])
 
 
 @pytest.mark.parametrize(
