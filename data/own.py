@@ -11,6 +11,7 @@ import json
 import os
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -35,6 +36,7 @@ from .tree import Document
 MAX_BYTES, MAX_FILES, MAX_TOTAL = 64 << 20, 100_000, 2 << 30
 """Size of a file, number of files and their size together that are read."""
 LICENSE = "not stated"
+_UNREAD = "it holds a number that is too long to be read"
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,10 +108,13 @@ def _files(folder: Path, refused: list[Refused]) -> Iterator[File]:
             format = SUFFIXES.get(path.suffix.lower())
             if format is None:
                 continue
+            if not path.is_file():  # a folder, a pipe that would be waited for, a link to nothing or to itself
+                refused.append(Refused(shown, "it is no file"))
+                continue
             if not path.resolve().is_relative_to(root):
                 refused.append(Refused(shown, "it is a link that leads out of the folder"))
                 continue
-            size = path.stat().st_size if path.is_file() else 0
+            size = path.stat().st_size
             total, count = total + size, count + 1
             if size > MAX_BYTES or total > MAX_TOTAL or count > MAX_FILES:
                 refused.append(Refused(shown, f"too large: {size:,} bytes, {total:,} with those before it"))
@@ -153,7 +158,9 @@ def _gather_json(found: Own, files: Sequence[File], rights: Rights) -> None:
             found.refused.append(Refused(file.path, reading.faults[0].reason))
             continue
         chosen, reason = _best_list(file, reading.value)
-        if chosen is not None:
+        if chosen is not None and not _is_plain(_envelope(chosen)):
+            found.refused.append(Refused(file.path, _UNREAD))
+        elif chosen is not None:
             responses.append(chosen)
         elif isinstance(reading.value, dict):
             single.append(_Response(file, reading.value, (), [reading.value]))
@@ -179,7 +186,7 @@ def _best_list(file: File, value: Any) -> tuple[_Response | None, str]:
         if isinstance(_at(value, steps), dict):
             reason = f"{written(steps)} is a map of like objects, not a list"
             continue
-        profile = profiled(records)
+        profile = profiled([record for record in records if _is_plain(record)])
         if profile.refused:
             reason = f"{written(steps)}: {profile.refused}"
             continue
@@ -215,9 +222,21 @@ def _envelope(one: _Response) -> Any:
     """The response without its records."""
     if not one.steps:
         return None
-    copy = json.loads(json.dumps(one.value))
-    _at(copy, one.steps[:-1])[one.steps[-1]] = []
-    return copy
+    root = {"": one.value}
+    place: Any = root
+    for key, step in zip(("", *one.steps), (*one.steps, None), strict=False):
+        place[key] = [] if step is None else copy(place[key])
+        place = place[key]
+    return root[""]
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether all of it was read, so that it can be printed."""
+    try:
+        json.dumps(value)
+    except TypeError:
+        return False
+    return True
 
 
 def _add_json(found: Own, group: Sequence[_Response], rights: Rights, envelope: Any, steps: tuple[Step, ...]) -> None:
@@ -225,6 +244,9 @@ def _add_json(found: Own, group: Sequence[_Response], rights: Rights, envelope: 
     seen: set[str] = set()
     for one in group:
         for record in one.records:
+            if not _is_plain(record):
+                found.refused.append(Refused(one.file.path, f"a record is left out: {_UNREAD}"))
+                continue
             canonical = identity_of([json.dumps(record, sort_keys=True)])
             secret = secret_in(record)
             if canonical in seen or secret:

@@ -81,6 +81,7 @@ _VARIABLE = ("in {name} of the file {file}", "in {name} from {file}", "in {name}
 _UNITS: Mapping[str, Sequence[str]] = {"html": _PAGE, "yaml": _DOCUMENT, "json": _DOCUMENT, "javascript": _VARIABLE}
 _LIST = {"table": "table", "definitions": "list", "items": "list", "objects": "list", "entries": "list"}
 _ENTITY = ("the {singular} {name}{more}", "the {singular} named {name}{more}", "{name}{more}")
+_NUMBERED = ("the {singular} with the {name}{more}",)
 _EQUAL = ("whose {field} is {value}", "with {value} as the {field}", "with the {field} {value}")
 _ABOVE = ("whose {field} is above {value}", "whose {field} is greater than {value}", "whose {field} exceeds {value}")
 _BELOW = ("whose {field} is below {value}", "whose {field} is less than {value}", "whose {field} is lower than {value}")
@@ -181,12 +182,11 @@ def _place(rng: Random, scope: Scope, table: Table, format: str) -> str:
 def _entity(rng: Random, selector: tuple[Condition, ...], table: Table, of: int) -> str:
     """A record by its name, and by whatever else it takes to mean no other."""
     first, *rest = selector
-    name = _value(first.value)
-    if first.field != table.naming.path or table.naming.name.casefold() not in ("name", "title"):
-        name = f"{_field_name(table, first.field)} {name}" if isinstance(first.value, int | float) else name
+    name, patterns = _value(first.value), _ENTITY if of == 1 else _ENTITY[2:]
+    if numeric(first.value) is not None:  # a number alone says nothing
+        name, patterns = f"{_field_name(table, first.field)} {name}", _NUMBERED
     more = [f"{_field_name(table, c.field)} {_value(c.value)}" for c in rest]
     words = f" ({', '.join(more)})" if more else ""
-    patterns = _ENTITY if of == 1 else _ENTITY[2:]
     return rng.choice(patterns).format(singular=table.singular, name=name, more=words)
 
 

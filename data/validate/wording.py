@@ -110,11 +110,24 @@ def _without_names(question: str, spec: Spec) -> str:
     return question
 
 
+def _paths(spec: Spec) -> list[Sequence[str]]:
+    """The fields that the specification means."""
+    tests = [*spec.get("conditions", ()), *(test for selector in spec.get("selectors", ()) for test in selector)]
+    asked = [*spec.get("fields", ()), *(spec[key] for key in ("measure", "group") if key in spec)]
+    return [*asked, *(test["field"] for test in tests)]
+
+
+def _bare(text: str) -> str:
+    """Its letters and digits: the field addressLine1 is called address line 1, which is no place."""
+    return re.sub(r"[\W_]+", "", text).casefold()
+
+
 def _revealed(question: str, rest: str, spec: Spec, answers: Sequence[str], keys: Sequence[str]) -> list[str]:
     problems = [f"the question names the key {key}" for key in keys[:1]]
-    for pattern in (_PATH, _PLACE):
-        if hit := pattern.search(rest):
-            problems.append(f"the question gives a path or place: {hit[0]}")
+    names = {_bare(step) for path in _paths(spec) for step in path}
+    places = [hit[0] for hit in _PLACE.finditer(rest) if not any(_bare(hit[0]) in name for name in names)]
+    for hit in (*(hit[0] for hit in _PATH.finditer(rest)), *places):
+        problems.append(f"the question gives a path or place: {hit}")
     for path in [*spec.get("fields", ()), *(spec[key] for key in ("measure", "group") if key in spec)]:
         if len(path) > 1 and path[0] != UNIT and re.search(rf"(?<!\w){re.escape('.'.join(path))}(?!\w)", rest):
             problems.append(f"the question gives a path: {'.'.join(path)}")

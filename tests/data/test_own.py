@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -144,6 +145,26 @@ def test_links_out_of_the_folder_are_not_followed(tmp_path: Path) -> None:
     found = own(tmp_path / "in")
     assert [(one.path, "leads out" in one.reason) for one in found.refused] == [("link.json", True)]
     assert len(found.collections[0].units) == 4
+
+
+def test_pipes_folders_and_links_to_themselves_are_no_files(tmp_path: Path) -> None:
+    write(tmp_path, in__b_json=cities(0))
+    (tmp_path / "in" / "loop.json").symlink_to("loop.json")
+    (tmp_path / "in" / "gone.json").symlink_to("nowhere.json")
+    os.mkfifo(tmp_path / "in" / "pipe.json")  # would be waited for
+    found = own(tmp_path / "in")
+    assert [(one.path, one.reason) for one in found.refused] == [
+        (f"{name}.json", "it is no file") for name in ("gone", "loop", "pipe")
+    ]
+    assert len(found.collections[0].units) == 4
+
+
+def test_records_with_numbers_too_long_to_read_are_left_out(tmp_path: Path) -> None:
+    long = "9" * 400
+    write(tmp_path, a_json=cities(0).replace(": 7}", f": {long}}}"), b_json=cities(4).replace('"ok"', long))
+    found = own(tmp_path)
+    assert len(found.collections[0].units) == 3
+    assert [(one.path, "too long" in one.reason) for one in found.refused] == [("b.json", True), ("a.json", True)]
 
 
 def test_files_beyond_the_limits_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from treeagent.data.catalog import Collection, Scope
+from treeagent.data.catalog import Collection, Field, Scope
 from treeagent.data.questions import ask, reveals
 from treeagent.data.spec import Condition, Spec
 
@@ -53,3 +54,11 @@ def test_wording_varies_and_is_repeatable(towns: Collection) -> None:
 )
 def test_an_answer_is_revealed_as_a_whole_word_or_number(question: str, value: str, revealed: bool) -> None:
     assert reveals(question, [value]) is revealed
+
+
+def test_a_record_named_by_a_number_is_said_to_have_it(towns: Collection) -> None:
+    naming = Field(PEOPLE, "population", "number", frozenset())
+    table = replace(towns.tables[0], naming=naming)
+    spec = Spec("single_field", ALL, "text", ((Condition(PEOPLE, "=", 48_211),),), (("mayor",),))
+    said = [ask(Random(seed), spec, table) for seed in range(20)]
+    assert all("the town with the population 48211" in question for question in said)

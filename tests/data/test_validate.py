@@ -20,6 +20,7 @@ from treeagent.data.tasks import TASKS
 from treeagent.data.validate import Validator, validate
 from treeagent.data.validate.ledger import Ledger
 from treeagent.data.validate.row import Finding, identity
+from treeagent.data.validate.wording import faults
 
 
 @pytest.fixture(scope="module")
@@ -160,6 +161,13 @@ def test_a_question_that_gives_away_key_or_place_is_caught(
 ) -> None:
     row = rows["single_field"]
     assert said in problems(changed(row, question=f"{row['question']} {leak}"), words)
+
+
+def test_a_field_whose_name_reads_like_a_place_may_be_asked_for() -> None:
+    spec = {"task": "single_field", "scope": {"unit": {}}, "fields": [["addressLine1"]]}
+    asked = "What is the address line 1 of the shop? Give just the value."
+    assert faults(asked, spec, ["x"], []) == []
+    assert "path or place" in faults(f"{asked} See line 2.", spec, ["x"], [])[0]
 
 
 @pytest.mark.parametrize("task", TASKS)
