@@ -125,7 +125,7 @@ def _dispatch(words: Sequence[str]) -> None:
 
 
 def _general_help() -> str:
-    lines = [f"  {name:<10} {verb.summary}" for name, verb in VERBS.items()]
+    lines = [f"  {name:<14} {verb.summary}" for name, verb in VERBS.items()]
     return "\n".join(
         [
             "usage: treeagent COMMAND ...",
@@ -344,6 +344,20 @@ def _validate(words: Sequence[str]) -> None:
     _named("data.validate:validate")(**(vars(arguments) | {"console": console(markup=True)}))
 
 
+def _merge(words: Sequence[str]) -> None:
+    parser = Parser(
+        "merge-adapter",
+        description="Merges the adapter of a finished training run into its base, as a new folder with a model card.",
+    )
+    parser.add_argument("run", metavar="RUN", help="the run folder of `treeagent train`")
+    parser.add_argument("--to", metavar="DIR", type=named, required=True, help="folder to make")
+    parser.add_argument("--push", metavar="NAME", type=named, help="also upload it, private, as this repository")
+    arguments = parser.read(words)
+    from .terminal import console
+
+    _named("train.merge:merge_adapter")(arguments.run, arguments.to, console(markup=True), push=arguments.push)
+
+
 BUILD = Recipe(
     "build",
     "data",
@@ -378,4 +392,5 @@ VERBS = {
     "evaluate": Verb("run and score agents on a benchmark, from a recipe", EVALUATE.run),
     "report": Verb("print the tables of evaluation runs again", _report),
     "train": Verb("fine-tune a model by GRPO, from a recipe", TRAIN.run),
+    "merge-adapter": Verb("merge a trained adapter into its base model", _merge),
 }
