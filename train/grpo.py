@@ -168,11 +168,11 @@ def _learn(run: Run, trainer: Any, checkpoint: Path | None) -> None:
     from accelerate.utils import gather_object
 
     from .journal import Journal
-    from .stopping import NanGuard, Stopper
+    from .stopping import NanGuard, Stopper, to_stderr
 
-    folder = run.folder
-    stopper = Stopper(lambda count: max(gather_object([count])), run.progress.line)
-    if trainer.accelerator.is_main_process:
+    folder, first = run.folder, trainer.accelerator.is_main_process
+    stopper = Stopper(lambda count: max(gather_object([count])), to_stderr if first else lambda line: None)
+    if first:
         journal = Journal(folder, run.progress, run.config.steps, Wandb() if run.config.report_to == "wandb" else None)
         trainer.add_callback(journal)
         folder.drop_lines_after(0 if checkpoint is None else int(checkpoint.name.split("-")[1]))

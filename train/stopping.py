@@ -7,6 +7,7 @@ reaches the processes as SIGINT or SIGTERM and they are killed 30 seconds later;
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
@@ -19,6 +20,11 @@ from ..errors import RunError
 from .alarms import not_a_number
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
+
+
+def to_stderr(line: str) -> None:
+    """A line on standard error, past all buffers: a signal may come in the middle of another line's printing."""
+    os.write(2, f"\n{line}\n".encode())
 
 
 class Stopper(TrainerCallback):

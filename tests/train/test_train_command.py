@@ -6,6 +6,7 @@ import io
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -19,6 +20,9 @@ from treeagent.data.build import BuildConfig, SplitConfig, build
 from treeagent.errors import ConfigError, RunError
 from treeagent.train.config import TrainConfig
 from treeagent.train.grpo import train
+from wandb_file import history
+
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
@@ -54,8 +58,12 @@ def benchmark(tiny_model_folder: Path, tmp_path_factory: pytest.TempPathFactory)
 @pytest.fixture
 def words(model: Path, benchmark: Path, tmp_path: Path) -> list[str]:
     """Settings of a run of two steps that takes seconds."""
+    return small(model, benchmark, tmp_path / "run")
+
+
+def small(model: Path, benchmark: Path, out: Path) -> list[str]:
     settings = {
-        "out": tmp_path / "run",
+        "out": out,
         "model": model,
         "benchmark.folder": benchmark,
         "dtype": "fp32",
@@ -143,32 +151,134 @@ def test_a_run_where_all_rewards_are_equal_says_that_nothing_could_be_learned(wo
 
 
 @pytest.mark.slow
-def test_the_tracker_keeps_its_files_in_the_run_folder_and_needs_no_network(words: list[str], tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "treeagent", "train", "demo", *words, "--steps", "1", "--report_to", "wandb"]
+def test_the_tracker_is_told_everything_in_the_run_folder_and_needs_no_network(
+    words: list[str], tmp_path: Path
+) -> None:
+    words = [*words, "--steps", "1", "--eval_every", "1", "--benchmark.dev_split", "dev", "--log_rollouts", "2"]
+    command = [sys.executable, "-m", "treeagent", "train", "demo", *words, "--report_to", "wandb"]
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("WANDB_")}
     ran = subprocess.run(
         command, env=inherited | {"WANDB_MODE": "offline"}, capture_output=True, text=True, timeout=240, cwd=tmp_path
     )
     assert ran.returncode == 0, ran.stderr[-3000:]
     (log,) = (tmp_path / "run" / "wandb").glob("offline-run-*/run-*.wandb")
-    assert b"rewards/answer_score/mean" in log.read_bytes()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["run"]
+    told: dict[str, Any] = {}
+    for row in history(log):
+        told |= row
+    assert {f"train/{name}" for name in TOLD} <= set(told)
+    (step,) = lines(tmp_path / "run" / "train.jsonl")
+    assert told["train/reward"] == step["reward"]
+    assert told["train/score/single_field"] == step["score_by_task"]["single_field"]
+    assert told["train/tokens/memory/generated"] == step["generated_by_kind"]["memory"]
+    dev = lines(tmp_path / "run" / "dev.jsonl")
+    assert told["eval/rewards/answer_score/mean"] == dev[-1]["rewards"]["answer_score"]
+    assert told["dev/best_step"] == 0  # a tie: the earlier one
+
+    kept = lines(tmp_path / "run" / "rollouts.jsonl")[0]
+    assert kept["step"] == 1
+    assert {turn["rollout"] for turn in kept["turns"]} == {0, 1}
+    table = json.loads((log.parent / "files" / told["rollouts/path"]).read_text())
+    assert table["columns"] == ["step", *kept["turns"][0]]
+    assert table["data"] == [[1, *turn.values()] for turn in kept["turns"]]
+
+
+TOLD = [
+    *("reward", "rewards/answer_score/mean", "rewards/valid_interaction/mean", "rewards/memory_complete/mean"),
+    *("score/single_field", "group_std", "frac_reward_zero_std", "conversations/per_rollout", "memory_tokens/mean"),
+    *("tokens/memory/generated", "tokens/answer/prompt", "conversations/cut_share", "calls/forced_close_share"),
+    *("clip_ratio/region_mean", "entropy", "grad_norm", "seconds/read", "seconds/generate", "seconds/score"),
+]
+
+
+class Interrupting(io.StringIO):
+    """A console on which the user presses Ctrl-C when the first step is shown."""
+
+    pressed = False
+
+    def write(self, text: str) -> int:
+        if "step 1/3" in text and not self.pressed:
+            self.pressed = True
+            os.kill(os.getpid(), signal.SIGINT)
+        return super().write(text)
 
 
 @pytest.mark.slow
-def test_accelerate_launches_two_processes_that_share_the_step(words: list[str], tmp_path: Path) -> None:
-    root = Path(__file__).parents[2]
-    recipe = tmp_path / "empty.yaml"
-    recipe.write_text("")
-    launch = ["-m", "accelerate.commands.launch", "--config_file", str(root / "configs" / "accelerate" / "cpu_2.yaml")]
-    command = [sys.executable, *launch, "-m", "treeagent.train", str(recipe), *words, "--processes", "2"]
+def test_an_interrupted_run_is_saved_and_goes_on_to_the_same_adapter(
+    words: list[str], tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    words = [*words, "--steps", "3", "--save_every", "3"]
+    console = Interrupting()
+    with pytest.raises(KeyboardInterrupt):
+        train(load(TrainConfig, None, words), Console(file=console, width=200))
+    assert "SIGINT: step" in capfd.readouterr().err
+    (saved,) = (tmp_path / "run" / "checkpoints").iterdir()
+    assert f"stopped after step {saved.name.removeprefix('checkpoint-')}, which is saved" in console.getvalue()
+    assert saved.name != "checkpoint-3"
+    assert not (tmp_path / "run" / "summary.json").exists()
+    printed, folder = run([*words, "--conversations_per_micro_batch", "4", "--log_rollouts", "0"])
+    assert f"resuming from {saved}" in printed
+    _, straight = run([*words, "--out", str(tmp_path / "straight")])
+    assert same_adapter(folder / "adapter", straight / "adapter")
+    assert (folder / "adapter" / "README.md").read_text().startswith("---\nlibrary_name: peft")
+
+
+def launch(config: str, words: list[str], cwd: Path) -> subprocess.CompletedProcess[str]:
+    """The demo recipe on two processes."""
+    file = ROOT / "configs" / config
+    recipe = ROOT / "configs" / "train" / "demo.yaml"
+    start = [sys.executable, "-m", "accelerate.commands.launch", "--config_file", str(file), "-m", "treeagent.train"]
     environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore", "CUDA_VISIBLE_DEVICES": ""}
-    ran = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240, cwd=tmp_path)
+    return subprocess.run(
+        [*start, str(recipe), *words, "--processes", "2"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=240,
+        cwd=cwd,
+        check=False,
+    )
+
+
+@pytest.fixture(scope="module")
+def two_processes(model: Path, benchmark: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a run on two processes that exchange gradients through gloo."""
+    out = tmp_path_factory.mktemp("two") / "run"
+    ran = launch("accelerate/cpu_2.yaml", small(model, benchmark, out), out.parent)
     assert ran.returncode == 0, ran.stderr[-3000:]
-    steps = lines(tmp_path / "run" / "train.jsonl")
-    assert [(step["step"], step["rollouts"]) for step in steps] == [(1, 8), (2, 8)]
-    assert len(list((tmp_path / "run" / "checkpoints" / "checkpoint-2").glob("rng_state_*.pth"))) == 2
     assert ran.stdout.count("step 2/2") == 1, "only one process speaks"
+    return out
+
+
+@pytest.mark.slow
+def test_accelerate_launches_two_processes_that_share_the_step(two_processes: Path) -> None:
+    steps = lines(two_processes / "train.jsonl")
+    assert [(step["step"], step["rollouts"]) for step in steps] == [(1, 8), (2, 8)]
+    assert len(list((two_processes / "checkpoints" / "checkpoint-2").glob("rng_state_*.pth"))) == 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("stage", [2, 3])
+def test_deepspeed_trains_on_two_processes_as_plain_data_parallelism_does(
+    stage: int, words: list[str], two_processes: Path, tmp_path: Path
+) -> None:
+    pytest.importorskip("deepspeed")
+    ran = launch(f"deepspeed/cpu_2_zero{stage}.yaml", words, tmp_path)
+    assert ran.returncode == 0, ran.stderr[-3000:]
+    folder = tmp_path / "run"
+    states = list((folder / "checkpoints" / "checkpoint-2").glob("global_step*/*_optim_states.pt"))
+    assert len(states) == 2, "DeepSpeed divided the optimiser"
+    for got, want in zip(lines(folder / "train.jsonl"), lines(two_processes / "train.jsonl"), strict=True):
+        assert {name: got[name] for name in SAME} == {name: want[name] for name in SAME}
+        assert got["grad_norm"] == pytest.approx(want["grad_norm"], rel=1e-4)
+    from safetensors.torch import load_file
+
+    got, want = (load_file(at / "adapter" / "adapter_model.safetensors") for at in (folder, two_processes))
+    assert set(got) == set(want)
+    assert all((got[name] - value).abs().max() < 2e-5 for name, value in want.items())
+
+
+SAME = ("reward", "rewards", "group_std", "conversations", "generated_tokens", "rollouts", "memory_tokens")
 
 
 def test_the_command_line_reports_a_bad_setting_in_one_line(
