@@ -81,10 +81,10 @@ def test_a_help_starts_within_a_second_and_imports_nothing_heavy(words: list[str
 
 @pytest.mark.parametrize("verb", ["build", "evaluate", "train"])
 def test_a_help_explains_every_key_of_the_recipe(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
-    from treeagent import cli
+    from treeagent import verbs
     from treeagent.config import keys
 
-    recipe = {"build": cli.BUILD, "evaluate": cli.EVALUATE, "train": cli.TRAIN}[verb]
+    recipe = {"build": verbs.BUILD, "evaluate": verbs.EVALUATE, "train": verbs.TRAIN}[verb]
     assert main([verb, "--help"]) == 0
     text = capsys.readouterr().out
     for key in keys(recipe.read_class()):
