@@ -101,6 +101,8 @@ class BuildConfig:
         shares = (self.shares.train, self.shares.dev, self.shares.test)
         if min(shares) < 0 or sum(shares) > 100:
             raise ConfigError("shares: percentages that make 100 at most, none below 0")
+        if self.preview < 0:
+            raise ConfigError("preview: a number of examples, or 0 for none")
         if not self.splits():
             raise ConfigError("test, dev, train: all are empty; give one a per_task and lengths")
 

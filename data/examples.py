@@ -114,6 +114,7 @@ class Maker:
         on that succeeds and whose key is none of `asked`. Raises ConfigError where none does."""
         task, base = TASKS[name], f"{self._plan.split}/{name}/{number}"
         shelves = [shelf for shelf in self._shelves if shelf.suits(task)]
+        unfilled = 0
         for attempt in range(start, ATTEMPTS if shelves else start):
             rng = Random(f"{self._plan.seed}/{base}/{attempt}")
             shelf = rng.choices(shelves, [log(1 + len(shelf.page.pool)) for shelf in shelves])[0]
@@ -128,10 +129,14 @@ class Maker:
             made = Made(tuple(rows), attempt)
             if rows and made.key not in asked:
                 return made
+            unfilled += not rows
+        why = "too few records or fields that suit it" if shelves else "no list of records suits it"
+        if unfilled:
+            why = "most often the parts of the documents are too large, or too alike in size, to fill 90-100 %"
         raise ConfigError(
             f"{self._plan.split}.per_task: only {number} questions found for {name} with contexts of "
-            f"{', '.join(f'{n:,}' for n in self._plan.lengths)} tokens; lower it, lengthen them, leave the task out, "
-            "or add documents"
+            f"{', '.join(f'{n:,}' for n in self._plan.lengths)} tokens ({why}); lower it, lengthen them, leave the "
+            "task out, or add documents"
         )
 
 

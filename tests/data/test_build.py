@@ -194,6 +194,7 @@ def test_a_recipe_for_another_format_does_not_fit_the_configuration(config: Buil
         (["--records", "{usgs: 3}"], "records: usgs is none of the sources"),
         (["--options", "{usgs: {a: b}}"], "options: usgs is none of the sources"),
         (["--num-proc", "0"], "too small"),
+        (["--preview", "-1"], "preview: a number of examples"),
         (["--format", "jsn"], "did you mean json"),
     ],
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from treeagent.data.catalog import Collection
 from treeagent.data.contexts import Counter, Page
 from treeagent.data.drawing import round_number, shuffled
 from treeagent.data.examples import Plan, Row, example_of, generate
+from treeagent.data.own import collections
 from treeagent.data.tasks import TASKS
 from treeagent.errors import ConfigError
 
@@ -155,6 +157,15 @@ def test_more_questions_than_there_are_is_an_error(towns: Collection, words: Cou
     plan = Plan("dev", 1, ("single_field",), 1000, (900,), LAYOUTS)
     with pytest.raises(ConfigError, match=r"only [0-9]+ questions found for single_field"):
         list(generate(plan, [towns], [words]))
+
+
+def test_parts_that_cannot_fill_a_context_are_told(words: Counter, tmp_path: Path) -> None:
+    notes = [{"name": f"Note {i}", "size": i * 37, "text": " ".join(["word"] * 400)} for i in range(40)]
+    (tmp_path / "notes.json").write_text(json.dumps(notes))
+    each = words.count(json.dumps(notes[0]))
+    plan = Plan("test", 1, ("single_field",), 1, (int(3.8 * each),), ("compact",))
+    with pytest.raises(ConfigError, match="too alike in size"):
+        list(generate(plan, collections(tmp_path), [words]))
 
 
 def test_tokenizers_that_no_text_suits_together_are_named(towns: Collection, words: Counter) -> None:
