@@ -47,5 +47,7 @@ class Journal(TrainerCallback):
 
 
 def best_line(dev: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
-    """The evaluation with the highest mean answer score; of equals the earliest."""
-    return max(dev, key=lambda line: (line["rewards"]["answer_score"], -line["step"]))
+    """The evaluation with the highest mean answer score; of equals the earliest. The model before training (step 0) is
+    no checkpoint, and counts only until there is one."""
+    candidates = [line for line in dev if line["step"]] or dev
+    return max(candidates, key=lambda line: (line["rewards"]["answer_score"], -line["step"]))

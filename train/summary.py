@@ -43,6 +43,13 @@ def nothing_learned(steps: Sequence[Step], adapter_change: float) -> str:
     return "" if adapter_change else "the adapter did not change"
 
 
+def not_better(dev: Sequence[Mapping[str, Any]], best_step: int | None) -> bool:
+    """Whether the model before training (step 0) has an answer score on the dev split that the best step does not
+    exceed."""
+    scores = {line["step"]: line["rewards"]["answer_score"] for line in dev}
+    return 0 in scores and best_step in scores and scores[best_step] <= scores[0]
+
+
 def summary_lines(summary: Mapping[str, Any]) -> list[str]:
     """The summary for a person."""
     norms = ", ".join(f"{norm:.2e}" for norm in summary["grad_norms"])
@@ -55,6 +62,8 @@ def summary_lines(summary: Mapping[str, Any]) -> list[str]:
     ]
     if summary["best_step"]:
         lines.append(f"best step on the dev split: {summary['best_step']}; the adapter is that step's")
+    if not_better(summary["dev"], summary["best_step"]):
+        lines.append("On the dev split the model before training scored as well as that, or better.")
     if summary["nothing_learned"]:
         lines.append(f"Nothing could be learned: {summary['nothing_learned']}.")
     return [

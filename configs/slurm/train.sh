@@ -20,7 +20,8 @@ set -euo pipefail
 : "${1:?the recipe comes first: sbatch configs/slurm/train.sh RECIPE --key value}"
 GPUS=${SLURM_GPUS_ON_NODE:-8}
 PROCESSES=$((SLURM_NNODES * GPUS))
-HEAD=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
+mapfile -t NODES < <(scontrol show hostnames "$SLURM_JOB_NODELIST")
+HEAD=${NODES[0]}
 CONFIG=${LAUNCH_CONFIG:-configs/deepspeed/nodes_2_zero2.yaml}
 export HEAD CONFIG PROCESSES
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from treeagent.errors import RunError
 from treeagent.infer.store import append_line
+from treeagent.train.journal import best_line
 from treeagent.train.run_folder import RunFolder, read_lines
-from treeagent.train.summary import nothing_learned, summarise, summary_lines
+from treeagent.train.summary import not_better, nothing_learned, summarise, summary_lines
 
 
 def checkpoint(folder: RunFolder, step: int, *, state: bool = True, ranks: int = 1) -> Path:
@@ -63,6 +65,36 @@ def test_the_newest_whole_checkpoint_counts(tmp_path: Path) -> None:
     assert folder.last_checkpoint(2) is None
     two = checkpoint(folder, 4, ranks=2)
     assert folder.last_checkpoint(2) == two
+
+
+def test_a_checkpoint_of_deepspeed_counts_only_with_the_states_of_all_processes(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path)
+    path = checkpoint(folder, 3, ranks=2)
+    (path / "global_step3").mkdir()
+    (path / "global_step3" / "zero_pp_rank_0_mp_rank_00_optim_states.pt").touch()
+    assert folder.last_checkpoint(2) is None
+    (path / "global_step3" / "zero_pp_rank_1_mp_rank_00_optim_states.pt").touch()
+    assert folder.last_checkpoint(2) == path
+
+
+def test_settings_that_do_not_identify_a_run_may_change_and_are_kept(tmp_path: Path) -> None:
+    for recipe in ("conversations_per_micro_batch: 4", "conversations_per_micro_batch: 1"):
+        folder = RunFolder(tmp_path)
+        folder.claim({"seed": 1}, recipe)
+        folder.release()
+    assert (tmp_path / "config.yaml").read_text() == "conversations_per_micro_batch: 1"
+
+
+def dev(*scores: float) -> list[dict[str, Any]]:
+    return [{"step": 5 * i, "rewards": {"answer_score": score}} for i, score in enumerate(scores)]
+
+
+def test_the_best_step_is_the_earliest_checkpoint_with_the_highest_score() -> None:
+    assert best_line(dev(0.9, 0.2, 0.4, 0.4))["step"] == 10
+    assert best_line(dev(0.9))["step"] == 0
+    assert not_better(dev(0.4, 0.2, 0.4), 10)
+    assert not not_better(dev(0.3, 0.2, 0.4), 10)
+    assert not not_better(dev(), None)
 
 
 def test_lines_of_steps_that_are_made_again_are_dropped(tmp_path: Path) -> None:

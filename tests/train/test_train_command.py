@@ -173,7 +173,8 @@ def test_the_tracker_is_told_everything_in_the_run_folder_and_needs_no_network(
     assert told["train/tokens/memory/generated"] == step["generated_by_kind"]["memory"]
     dev = lines(tmp_path / "run" / "dev.jsonl")
     assert told["eval/rewards/answer_score/mean"] == dev[-1]["rewards"]["answer_score"]
-    assert told["dev/best_step"] == 0  # a tie: the earlier one
+    assert [line["step"] for line in dev] == [0, 1]
+    assert told["dev/best_step"] == 1, "the model before training is no checkpoint"
 
     kept = lines(tmp_path / "run" / "rollouts.jsonl")[0]
     assert kept["step"] == 1
