@@ -77,7 +77,12 @@ def validate(folder: str, console: Console, *, tokenizers: Sequence[str] = (), n
         for split, facts in sorted(manifest["splits"].items()):
             task = bar.add_task(escape(visible(split)), total=facts.get("rows"))
             _split(tally, place, split, facts, submit, num_proc, lambda task=task: bar.advance(task))
-    for problem in (*_totals(manifest, tally), *tally.ledger.spread(), *_card(place, manifest, tally)):
+    for problem in (
+        *_totals(manifest, tally),
+        *tally.ledger.spread(),
+        *_unnamed(place, manifest),
+        *_card(place, manifest, tally),
+    ):
         tally.fail("benchmark", problem)
     console.print(_table(tally))
     for line in tally.shown:
@@ -224,6 +229,14 @@ def _totals(manifest: Mapping[str, Any], tally: _Tally) -> Iterator[str]:
                 yield f"{tally.checked[key]} examples of {key[1]} with {key[2]:,} tokens in {name}, not {wanted}"
 
 
+def _unnamed(folder: Path, manifest: Mapping[str, Any]) -> Iterator[str]:
+    """Files beside the examples that nothing accounts for."""
+    files = {facts["file"] for facts in manifest["splits"].values()}
+    for path in sorted((folder / "data").iterdir() if (folder / "data").is_dir() else ()):
+        if f"data/{path.name}" not in files:
+            yield f"the manifest does not name data/{path.name}"
+
+
 def _card(folder: Path, manifest: Mapping[str, Any], tally: _Tally) -> Iterator[str]:
     """What the dataset card does not say."""
     try:
@@ -239,6 +252,10 @@ def _card(folder: Path, manifest: Mapping[str, Any], tally: _Tally) -> Iterator[
             yield f"the card does not name the file of {name}"
         if f"| {name} | {facts.get('rows', 0):,} |" not in card:
             yield f"the card does not give the number of examples of {name}"
+    licenses = {license.casefold() for _, license in tally.ledger.credits}
+    stated = re.search(r"\A---\nlicense: (.+)$", card, re.MULTILINE)
+    if stated is None or (stated[1] != "other" and licenses != {stated[1]}):
+        yield "the card does not state the licence"
     if str(manifest.get("content")) not in card:
         yield "the card does not give the content fingerprint"
     lines = [[cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in card.splitlines() if "|" in line]

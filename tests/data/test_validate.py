@@ -494,5 +494,15 @@ def test_a_card_that_is_gone_or_says_otherwise_is_caught(folder: Path, tmp_path:
     assert "there is no dataset card" in said_of(broken)
 
 
+def test_a_file_or_licence_that_nothing_accounts_for_is_caught(folder: Path, tmp_path: Path) -> None:
+    broken = copied(folder, tmp_path)
+    (broken / "data" / "more.parquet").write_bytes(b"")
+    card = broken / "README.md"
+    card.write_text(re.sub("license: .*", "license: wtfpl", card.read_text(), count=1))
+    said = said_of(broken)
+    assert "the manifest does not name data/more.parquet" in said
+    assert "the card does not state the licence" in said
+
+
 def test_a_folder_that_is_no_benchmark_is_refused(tmp_path: Path) -> None:
     assert "InputError" in said_of(tmp_path)
