@@ -7,32 +7,44 @@ adapter. Here `W + B A s` is made out of place, one matrix at a time, so the bas
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
 from peft.tuners.lora import LoraLayer
 
+Whole = Callable[[list[Any]], AbstractContextManager[Any]]
+
+
+def _as_they_are(parameters: list[Any]) -> AbstractContextManager[Any]:
+    return nullcontext()
+
 
 @torch.no_grad()
-def merged_parameters(model: Any) -> Iterator[tuple[str, torch.Tensor]]:
+def merged_parameters(model: Any, whole: Whole = _as_they_are) -> Iterator[tuple[str, torch.Tensor]]:
     """Names and values of the base model's parameters with the active adapter merged in, in the base's number format.
 
     `model` is a PeftModel with LoRA on linear layers. Unchanged parameters are yielded themselves, changed ones as new
-    tensors.
+    tensors. `whole` makes parameters that are cut up among processes whole while a value is in use; then every process
+    must go through all of them.
     """
-    layers: dict[str, Any] = {
-        f"{name}.base_layer.weight": layer for name, layer in model.named_modules() if isinstance(layer, LoraLayer)
-    }
+    layers = {f"{name}.base_layer.weight": [layer] for name, layer in adapted(model).items()}
     for name, parameter in model.named_parameters():
         if model.prefix in name:
             continue
-        value = parameter.data
-        if name in layers:
-            layer = layers[name]
-            for adapter in layer.active_adapters:  # the sum is rounded to the base's format once
-                value = (value + layer.get_delta_weight(adapter)).to(parameter.dtype)
-        yield name.removeprefix("base_model.model.").replace(".base_layer", ""), value
+        changing = [(layer, adapter) for layer in layers.get(name, ()) for adapter in layer.active_adapters]
+        factors = [part[adapter].weight for layer, adapter in changing for part in (layer.lora_A, layer.lora_B)]
+        with whole([parameter, *factors]):
+            value = parameter.data
+            for layer, adapter in changing:
+                value = (value + layer.get_delta_weight(adapter)).to(parameter.dtype)  # rounded once
+            yield name.removeprefix("base_model.model.").replace(".base_layer", ""), value
+
+
+def adapted(model: Any) -> dict[str, Any]:
+    """The layers with an adapter by their names in `model`."""
+    return {name: layer for name, layer in model.named_modules() if isinstance(layer, LoraLayer)}
 
 
 @torch.no_grad()

@@ -64,4 +64,6 @@ def merged(name: str, values: Sequence[float], tokens: Sequence[float]) -> float
         return min((value for value, _ in real), default=math.nan)
     if name.endswith("_max"):
         return max((value for value, _ in real), default=math.nan)
-    return sum(value * weight for value, weight in real) / max(sum(weight for _, weight in real), 1.0)
+    if not real:
+        return math.nan
+    return sum(value * weight for value, weight in real) / sum(weight for _, weight in real)

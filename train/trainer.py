@@ -12,34 +12,23 @@ from __future__ import annotations
 
 import functools
 import time
-from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext
-from typing import Any, Protocol
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, nullcontext
+from typing import Any
 
 import torch
 from accelerate.utils import DistributedType
 from datasets import Dataset
-from transformers import GenerationConfig
-from trl.trainer.grpo_trainer import GRPOTrainer
 
-from ..data.rollout import Example, Reply, Request, Rollout
-from ..infer.engines import chat, thinking
+from ..data.rollout import Example, Rollout
+from ..errors import ConfigError
 from . import rows as row_batch
 from .batches import Inputs, completion_logprobs, merged, micro_batches, trained_tokens, used_columns
-from .progress import Progress
 from .recording import Recorder
-from .rollouts import in_step
 from .rows import Totals, Weighting
+from .sampling import SamplingTrainer
 
 RewardFunction = Callable[[Rollout, Example], float]
-
-
-class RolloutSource(Protocol):
-    """What the trainer needs of an environment: an example as a generator of requests that ends in a rollout."""
-
-    def rollout(self, example: Example) -> Generator[Request, Reply, Rollout]:
-        """One rollout over one example."""
-        ...
 
 
 def as_dataset(examples: Sequence[Example], first: int = 0) -> Dataset:
@@ -57,176 +46,116 @@ def _reward_of_batch(function: RewardFunction, examples: Sequence[Example]) -> C
     return rewards
 
 
-class ConversationTrainer(GRPOTrainer):
-    """GRPOTrainer over rollouts of many conversations. `per_micro_batch` (R) bounds the memory of a step;
-    `batch_size` bounds the prompts of one generation call (0: all). A request beyond its own limit or the model's
-    positions is not sent."""
+class ConversationTrainer(SamplingTrainer):
+    """GRPOTrainer over rollouts of many conversations. `per_micro_batch` (R) bounds the memory of a step.
+
+    `drop_zero_advantage`: groups in which every rollout has the same reward have no gradient; their calls count in the
+    step's number of tokens but do not go through the model again. It is left alone where they would have one (KL term,
+    entropy bonus). Entropy and clip ratios are then means over the calls that were learned from.
+    """
 
     def __init__(
         self,
         *,
-        environment: RolloutSource,
         examples: Sequence[Example],
         rewards: Sequence[RewardFunction],
         per_micro_batch: int,
         dev_examples: Sequence[Example] = (),
-        batch_size: int = 0,
         weighting: Weighting = "token",
-        progress: Progress | None = None,
+        drop_zero_advantage: bool = True,
         recorder: Recorder | None = None,
-        **trl: Any,
+        **sampling: Any,
     ) -> None:
-        self.environment = environment
         self.train_examples, self.dev_examples = list(examples), list(dev_examples)
         self.rewards = list(rewards)
-        self.per_micro_batch, self.batch_size = per_micro_batch, batch_size
+        self.per_micro_batch = per_micro_batch
         self.weighting: Weighting = weighting
-        self.progress = progress or Progress()
         self.recorder = recorder or Recorder()
-        self.seconds: dict[str, float] = {}
-        self._greedy = False
         reward_funcs: list[Any] = [_reward_of_batch(function, self.train_examples) for function in rewards]
         super().__init__(
             reward_funcs=reward_funcs,
             train_dataset=as_dataset(self.train_examples),
             eval_dataset=as_dataset(self.dev_examples) if self.dev_examples else None,
-            **trl,
+            **sampling,
         )
-        self.positions: int | None = getattr(self.policy.config, "max_position_embeddings", None)
-        self._eos: int = self.eos_token_ids[0]
+        if self.mask_truncated_completions and weighting != "token":
+            raise ConfigError("mask_truncated_completions needs weighting token: cut replies count in the others")
+        summed = self.multi_objective_aggregation == "sum_then_normalize"
+        self.drops = drop_zero_advantage and summed and not self.beta and not self._entropy_bonus_enabled
         # TRL's fused head skips the prompt's positions on a GPU but scores all of them on a CPU.
         self.score_completions_only = self.accelerator.device.type == "cpu"
-
-    @property
-    def policy(self) -> Any:
-        """The model that is trained, unwrapped."""
-        return self.model
-
-    # Rollouts ------------------------------------------------------------------------------------------------------
-
-    def roll_out(self, examples: Sequence[Example], *, greedy: bool = False) -> list[Rollout]:
-        """Runs the environment over this rank's examples, in step with the other ranks."""
-        before = self._greedy
-        self._greedy = greedy
-        what = "evaluating" if greedy else "reading"
-        try:
-            return in_step(
-                [self.environment.rollout(example) for example in examples],
-                self.sample,
-                most=self._most,
-                batch_size=self.batch_size,
-                on_turn=lambda turn, done: self.progress.show(
-                    f"{what}: call {turn} of each rollout, {done} of {len(examples)} done"
-                ),
-            )
-        finally:
-            self._greedy = before
-
-    def sample(self, requests: Sequence[Request]) -> list[Reply]:
-        """One collective generation call, and one before it where a rank has requests that think. A request that does
-        not fit is not sent."""
-        began = time.perf_counter()
-        prompts = [chat.prompt_ids(self._tokenizer, request) for request in requests]
-        refused = [chat.overflow(r, ids, self.positions) for r, ids in zip(requests, prompts, strict=True)]
-        replies = {i: reply for i, reply in enumerate(refused) if reply is not None}
-        sent = [i for i, reply in enumerate(refused) if reply is None]
-        openings = self._think({i: (prompts[i], requests[i].think_tokens) for i in sent if requests[i].think_tokens})
-        begun = [prompts[i] + list(openings[i].ids if i in openings else ()) for i in sent]
-        made = self._complete(begun, max((requests[i].max_tokens for i in sent), default=1))
-        for i, (ids, logprobs) in zip(sent, made, strict=True):
-            limits = {"max_tokens": requests[i].max_tokens, "ends": self.eos_token_ids}
-            if i in openings:
-                replies[i] = chat.two_stage_reply(self._tokenizer, prompts[i], openings[i], ids, logprobs, **limits)
-            else:
-                replies[i] = chat.reply(self._tokenizer, prompts[i], ids, logprobs, **limits)
-        self._spent("generate", began)
-        return [replies[i] for i in range(len(requests))]
-
-    def _think(self, asked: dict[int, tuple[list[int], int]]) -> dict[int, thinking.Opening]:
-        """The first stage of requests that think, by place: prompt ids and most tokens to think with."""
-        if not self._most(len(asked)):
-            return {}
-        made = self._complete([ids for ids, _ in asked.values()], max((most for _, most in asked.values()), default=1))
-        return {
-            i: thinking.continue_ids(self._tokenizer, ids, logprobs, think_tokens=most, ends=self.eos_token_ids)
-            for (i, (_, most)), (ids, logprobs) in zip(asked.items(), made, strict=True)
-        }
-
-    def _complete(self, prompts: list[list[int]], most: int) -> list[tuple[list[int], list[float] | None]]:
-        """Completion ids of up to `most` tokens and their log-probabilities, if the sampler tells them. Collective: a
-        rank without a prompt sends one of a single token and ignores the answer."""
-        with self._decoding(most):
-            completions, logprobs = self._generate_single_turn(prompts or [[self._eos]], None, {}, num_generations=1)
-        told = [None] * len(completions) if logprobs is None else logprobs
-        return list(zip(completions, told, strict=True))[: len(prompts)]
-
-    @contextmanager
-    def _decoding(self, max_new_tokens: int) -> Iterator[None]:
-        """Generation up to `max_new_tokens` in the arithmetic of the loss, greedy in evaluation, without dropout."""
-        config, kwargs, training = self.generation_config, self.generation_kwargs, self.policy.training
-        changed = {**kwargs, "max_new_tokens": max_new_tokens}
-        if self._greedy:
-            changed |= {"do_sample": False, "temperature": None, "top_p": None, "top_k": None, "min_p": None}
-        self.generation_kwargs = changed
-        self.generation_config = GenerationConfig(**changed, disable_compile=True)
-        self.policy.eval()
-        try:
-            with self.accelerator.autocast():
-                yield
-        finally:
-            self.generation_config, self.generation_kwargs = config, kwargs
-            self.policy.train(training)
-
-    def _most(self, count: int) -> int:
-        counts: Any = self.accelerator.gather(torch.tensor([count], device=self.accelerator.device))
-        return int(counts.max())
-
-    def _summed(self, values: Sequence[float]) -> list[float]:
-        """Element-wise sums over all ranks."""
-        local = torch.tensor([list(values)], dtype=torch.float64, device=self.accelerator.device)
-        rows: Any = self.accelerator.gather(local)
-        return rows.sum(dim=0).tolist()
-
-    def _spent(self, phase: str, began: float) -> None:
-        self.seconds[phase] = self.seconds.get(phase, 0.0) + time.perf_counter() - began
 
     # Rows ----------------------------------------------------------------------------------------------------------
 
     def _generate(self, prompts: list[Any]) -> tuple[Any, ...]:
-        began, generated = time.perf_counter(), self.seconds.get("generate", 0.0)
+        began = time.perf_counter()
         rollouts = self.roll_out([self.train_examples[task["example"]] for task in self._tasks])
+        self.seconds["read"] = time.perf_counter() - began - sum(self.seconds.values())
+        answers = [rollout.outcome.answer_text for rollout in rollouts]
+        self._rated = self._rate(prompts, answers, rollouts)
         made = row_batch.from_rollouts(rollouts)
-        count = row_batch.padded_count(self._most(len(made)), self.per_micro_batch)
-        with_logprobs = bool(made) and all(row.logprobs is not None for row in made)
-        self._rows = row_batch.pad(made, count, self._eos, logprobs=with_logprobs)
-        self._totals = self._record(rollouts, made)
-        self.seconds["read"] = time.perf_counter() - began - (self.seconds["generate"] - generated)
+        flat = self._flat_groups(self._rated)
+        kept = [row for row in made if not flat[row.rollout]]
+        count = row_batch.padded_count(self._most(len(kept)), self.per_micro_batch)
+        # ranks must agree, also one that has no row; without vLLM nothing tells log-probabilities
+        self._rows = row_batch.pad(kept, count, self._eos, logprobs=self.use_vllm)
+        self._totals = self._record(rollouts, made, kept)
         return (
             [list(row.prompt_ids) for row in self._rows],
             [list(row.completion_ids) for row in self._rows],
             [list(row.mask) for row in self._rows],
-            [rollout.outcome.answer_text for rollout in rollouts],
-            [list(row.logprobs or ()) for row in self._rows] if with_logprobs else None,
-            {"rollout": rollouts},
+            answers,
+            [list(row.logprobs or ()) for row in self._rows] if self.use_vllm else None,
+            {},
             None,
             [],
         )
 
-    def _record(self, rollouts: Sequence[Rollout], made: Sequence[row_batch.Row]) -> Totals:
-        """Logs what was generated, on real rows only, and returns the counts over all ranks."""
+    def _rate(self, prompts: list[Any], answers: list[str], rollouts: Sequence[Rollout]) -> torch.Tensor:
+        """The reward's terms of all ranks' rollouts, (rollouts, terms), and what the recorder makes of this rank's."""
+        began, first = time.perf_counter(), self.accelerator.process_index * len(rollouts)
+        tasks: list[Inputs] = [{**task, "rollout": made} for task, made in zip(self._tasks, rollouts, strict=True)]
+        rewards = super()._calculate_rewards(tasks, prompts, answers, [])
+        examples = [self.train_examples[task["example"]] for task in tasks]
+        mine = rewards[first : first + len(rollouts)].tolist()
+        told = self.recorder.step(self.state.global_step + 1, rollouts, examples, mine)
+        for name, value in told.items():
+            self._metrics["train"][name].append(value)
+        self._spent("score", began)
+        return rewards
+
+    def _calculate_rewards(self, *args: Any, **kwargs: Any) -> torch.Tensor:
+        """They were known when the rollouts became rows."""
+        return self._rated
+
+    def _flat_groups(self, rewards: torch.Tensor) -> list[bool]:
+        """Of each rollout of this rank: whether it is left out because its whole group has the same reward."""
+        count = len(self._tasks)
+        if not self.drops:
+            return [False] * count
+        size = int(self.num_generations or 1)
+        groups = (rewards * self.reward_weights.to(rewards.device)).sum(dim=1).view(-1, size)
+        flat = (groups == groups[:, :1]).all(dim=1).repeat_interleave(size)
+        return flat[self.accelerator.process_index * count :][:count].tolist()
+
+    def _record(
+        self, rollouts: Sequence[Rollout], made: Sequence[row_batch.Row], kept: Sequence[row_batch.Row]
+    ) -> Totals:
+        """Logs what was generated, on real rows only, and returns the counts over all ranks, of all that was made."""
         cut = sum(row.completion_ids[-1] not in self.eos_token_ids for row in made)
         failed = sum(bool(rollout.failure) for rollout in rollouts)
         prompt_tokens = sum(len(row.prompt_ids) for row in made)
         trained = sum(row.trained_tokens for row in made)
-        counts = [trained, len(made), len(rollouts), cut, failed, prompt_tokens, len(self._rows)]
-        tokens, calls, n, all_cut, all_failed, all_prompt, with_padding = self._summed(counts)
+        counts = [trained, len(made), len(rollouts), cut, failed, prompt_tokens, len(self._rows), len(kept)]
+        tokens, calls, n, all_cut, all_failed, all_prompt, with_padding, all_kept = self._summed(counts)
         self.state.num_input_tokens_seen += int(all_prompt + tokens)
         metrics = self._metrics["train"]
         metrics["num_tokens"] = [self.state.num_input_tokens_seen]
         for name, value in {
             "conversations": calls,
             "conversations/per_rollout": calls / n,
-            "conversations/padding_share": 1 - calls / with_padding,
+            "conversations/padding_share": 1 - all_kept / with_padding,
+            "conversations/dropped_share": 1 - all_kept / max(calls, 1.0),
             "conversations/prompt_tokens": all_prompt,
             "conversations/generated_tokens": tokens,
             "conversations/cut_share": all_cut / max(calls, 1.0),
@@ -234,28 +163,24 @@ class ConversationTrainer(GRPOTrainer):
             "rollouts/failed_share": all_failed / n,
         }.items():
             metrics[name].append(value)
+        counted = [row.trained_tokens for row in made if not self._is_masked(row)]
+        self._tokens = self._summed([sum(counted)])[0]
         return Totals(int(tokens), int(calls), int(n))
+
+    def _is_masked(self, row: row_batch.Row) -> bool:
+        """As TRL decides it, which takes a padding token at the end of a reply for an end."""
+        ends = (*self.eos_token_ids, self._tokenizer.pad_token_id)
+        return self.mask_truncated_completions and row.completion_ids[-1] not in ends
 
     def _generate_and_score_completions(self, inputs: list[Inputs]) -> Inputs:
         self._tasks = inputs
         out = super()._generate_and_score_completions(inputs)
         advantages = row_batch.spread(out["advantages"].tolist(), self._rows, self._totals, self.weighting)
         out["advantages"] = torch.tensor(advantages, dtype=out["advantages"].dtype, device=out["advantages"].device)
-        for task in inputs:
-            task.pop("rollout", None)
-        del self._rows, self._tasks
+        # TRL counts the tokens of the rows that it was given; the denominator is of all that were generated
+        out["num_items_in_batch"] = torch.full_like(out["num_items_in_batch"], int(self._tokens))
+        del self._rows, self._tasks, self._rated
         return out
-
-    def _calculate_rewards(self, inputs: list[Inputs], *args: Any, **kwargs: Any) -> torch.Tensor:
-        began = time.perf_counter()
-        rewards = super()._calculate_rewards(inputs, *args, **kwargs)
-        examples = [self.train_examples[task["example"]] for task in inputs]
-        mine = rewards[self.accelerator.process_index * len(inputs) :][: len(inputs)].tolist()
-        told = self.recorder.step(self.state.global_step + 1, [task["rollout"] for task in inputs], examples, mine)
-        for name, value in told.items():
-            self._metrics["train"][name].append(value)
-        self._spent("score", began)
-        return rewards
 
     # Loss ----------------------------------------------------------------------------------------------------------
 

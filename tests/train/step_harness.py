@@ -11,7 +11,9 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
+import stub_vllm
 import torch
+import train_harness
 from objective import Reference, Terms
 from train_harness import Questions, build_trainer, example, group_advantages, relative_error
 from treeagent.data.rollout import Rollout
@@ -82,6 +84,7 @@ def check_steps(
             advantages = group_advantages(rewards, group)
             now = facts.pop("now", None) or trainer.sampled_with
             want = reference.gradient(rollouts, advantages, trainer.sampled_with, now)
+            facts["syncs"] = getattr(getattr(trainer, "vllm_generation", None), "syncs", 0)
             got = {name: now[name] - after[name] for name in want}
             facts["errors"].append(relative_error(got, want))
             facts["clipped"].append(reference.clipped)
@@ -115,6 +118,11 @@ def check_steps(
 
 if __name__ == "__main__":
     chosen = json.loads(sys.argv[3])
+    if "rewards" in chosen:
+        chosen["rewards"] = [getattr(train_harness, name) for name in chosen["rewards"]]
+    if sampling := chosen.pop("stub", ""):
+        stub_vllm.install(setattr)
+        chosen |= stub_vllm.options(sampling) | {"terms": Terms(sampling=sampling, most=stub_vllm.MOST)}
     found = check_steps(Path(sys.argv[1]), Path(sys.argv[2]), **chosen)
     if os.environ.get("RANK", "0") == "0":
         Path(sys.argv[2], "facts.json").write_text(json.dumps(found))

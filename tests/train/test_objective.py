@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from objective import Terms
-from step_harness import check_steps
-from train_harness import Questions
+from step_harness import check_steps, trained
+from train_harness import Questions, build_trainer, example, flat, half_flat
 
 TOLERANCE = 2e-5
 needs_deepspeed = pytest.mark.skipif(
@@ -27,22 +28,28 @@ def assert_right(facts: dict[str, Any]) -> None:
     assert max(facts["errors"]) <= TOLERANCE
 
 
-@pytest.mark.slow
-@needs_deepspeed
-@pytest.mark.parametrize("stage", [2, 3])
-def test_sharded_processes_with_ragged_counts_take_the_plain_step(tiny_model: Path, tmp_path: Path, stage: int) -> None:
+def on_two_processes(model: Path, out: Path, **options: Any) -> dict[str, Any]:
     harness = Path(__file__).with_name("step_harness.py")
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", str(harness)]
     ran = subprocess.run(
-        [*command, str(tiny_model), str(tmp_path), json.dumps({"stage": stage})],
+        [*command, str(model), str(out), json.dumps(options)],
         env=os.environ | {"OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore", "DS_ACCELERATOR": "cpu"},
         capture_output=True,
         text=True,
         timeout=120,
     )
     assert ran.returncode == 0, ran.stderr[-3000:]
-    facts = json.loads((tmp_path / "facts.json").read_text())
-    assert (facts["world"], facts["distributed"]) == (2, "DistributedType.DEEPSPEED")
+    facts = json.loads((out / "facts.json").read_text())
+    assert facts["world"] == 2
+    return facts
+
+
+@pytest.mark.slow
+@needs_deepspeed
+@pytest.mark.parametrize("stage", [2, 3])
+def test_sharded_processes_with_ragged_counts_take_the_plain_step(tiny_model: Path, tmp_path: Path, stage: int) -> None:
+    facts = on_two_processes(tiny_model, tmp_path, stage=stage)
+    assert facts["distributed"] == "DistributedType.DEEPSPEED"
     assert any(a != b for a, b in facts["calls"]), "the ranks were meant to differ in their number of conversations"
     assert_right(facts)
 
@@ -84,3 +91,48 @@ def test_cut_replies_weigh_nothing_where_asked(tiny_model: Path, tmp_path: Path)
     )
     assert_right(facts)
     assert all(0 < log["conversations/cut_share"] < 1 for log in facts["logs"])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("weighting", ["token", "rollout"])
+def test_groups_without_a_difference_can_be_left_out(tiny_model: Path, tmp_path: Path, weighting: str) -> None:
+    """The same step, bit by bit where sums are taken in the same order, with fewer rows."""
+    options: dict[str, Any] = {
+        "rewards": [half_flat],
+        "weighting": weighting,
+        "trl_per_device_train_batch_size": 16,
+        "trl_max_steps": 1,
+    }
+    steps = [weights_after(tiny_model, tmp_path, drop_zero_advantage=drop, **options) for drop in (True, False)]
+    (dropped, log), (whole, _) = steps
+    assert 0 < log["conversations/dropped_share"] < 1
+    assert all(torch.allclose(dropped[name], whole[name], rtol=1e-5, atol=1e-8) for name in whole)
+    assert any((value != 0).any() for name, value in whole.items() if "lora_B" in name), "nothing was learned"
+
+
+def weights_after(model: Path, out: Path, **options: Any) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
+    settings: dict[str, Any] = {"trl_optim": "sgd", "trl_learning_rate": 1.0, **options}
+    trainer = build_trainer(model, out, Questions(), [example(i) for i in range(12)], **settings)
+    trainer.train()
+    return trained(trainer), trainer.state.log_history[0]
+
+
+def test_a_step_without_any_difference_changes_nothing(tiny_model: Path, tmp_path: Path) -> None:
+    after, log = weights_after(tiny_model, tmp_path, rewards=[flat], trl_max_steps=1)
+    assert not any(value.any() for name, value in after.items() if "lora_B" in name)
+    assert (log["conversations/dropped_share"], log["loss"], log["grad_norm"]) == (1, 0, 0)
+    assert log["entropy"] is None
+
+
+@pytest.mark.slow
+def test_processes_that_drop_unequally_take_the_plain_step(tiny_model: Path, tmp_path: Path) -> None:
+    facts = on_two_processes(tiny_model, tmp_path, rewards=["half_flat"], trl_max_steps=3)
+    assert_right(facts)
+    assert all(0 < log["conversations/dropped_share"] < 1 for log in facts["logs"])
+
+
+@pytest.mark.slow
+def test_processes_with_samplers_of_their_own_take_the_corrected_step(tiny_model: Path, tmp_path: Path) -> None:
+    facts = on_two_processes(tiny_model, tmp_path, stub="token_truncate")
+    assert_right(facts)
+    assert facts["syncs"] == len(facts["errors"])

@@ -29,7 +29,7 @@ EARLY = frozenset("abcdefghijklm")
 FLAGS = {"valid_interaction": True, "memory_complete": True}
 
 
-def save_tiny_model(folder: Path, *, scale: float = 4.0) -> Path:
+def save_tiny_model(folder: Path, *, scale: float = 4.0, head_dim: int = 8) -> Path:
     """A two-layer Qwen3 over 64 tokens. The embeddings are scaled up because tied ones of the usual size bound the
     logits so tightly that nothing can be learned; x4 keeps the entropy high."""
     from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
@@ -46,7 +46,7 @@ def save_tiny_model(folder: Path, *, scale: float = 4.0) -> Path:
     )
     config = Qwen3Config(
         vocab_size=64, hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=4,
-        num_key_value_heads=2, head_dim=8, max_position_embeddings=512, tie_word_embeddings=True,
+        num_key_value_heads=2, head_dim=head_dim, max_position_embeddings=512, tie_word_embeddings=True,
         eos_token_id=0, pad_token_id=1, bos_token_id=None,
     )  # fmt: skip
     torch.manual_seed(0)
@@ -95,6 +95,16 @@ def early_letters(rollout: Rollout, example: Example) -> float:
 def length(rollout: Rollout, example: Example) -> float:
     """Generated characters, in tens."""
     return len(rollout.outcome.answer_text) / 10
+
+
+def half_flat(rollout: Rollout, example: Example) -> float:
+    """As `early_letters` for every other example; for the rest always the same."""
+    return 0.3 if int(example.base_id) % 2 else early_letters(rollout, example)
+
+
+def flat(rollout: Rollout, example: Example) -> float:
+    """Always the same: nothing to learn from."""
+    return 0.3
 
 
 def build_trainer(model: Path, out: Path, environment: Any, examples: list[Example], **options: Any) -> Any:
