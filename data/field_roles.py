@@ -2,7 +2,8 @@
 
 1. A name is short text that is there and unique, or becomes so with one or two qualifiers; names come before keys,
    those before codes and numbers.
-2. What is asked for is short, in most records, not the same everywhere and not part of the name.
+2. What is asked for is short, in most records, not the same everywhere and not part of the name; what may be added to
+   a name is asked for where it is not.
 3. A condition has values that some records share, a measure numbers with spread, a group few values that repeat.
 4. Entries of a map are named by their keys alone, and have one field.
 """
@@ -28,6 +29,7 @@ ASK_LENGTH, NAME_LENGTH, TEST_LENGTH = 80, 100, 50
 """Characters of an answer, a name, and a value in a condition."""
 FEWEST_RECORDS = 3
 _ASK_PRESENT, _NAME_PRESENT, _TEST_PRESENT = 0.5, 0.6, 0.5
+_MEASURED = 20  # numbers that may be compared though most records have none
 _DESCRIBED = 0.3  # of the records, the share that must have a unique description
 _SAME_EVERYWHERE = 0.8
 _NOT_UNIQUE = 6  # what a name loses in rank if none is unique
@@ -179,15 +181,18 @@ def _fault(path: FieldPath, column: Column) -> str:
 
 
 def _told_apart(columns: list[Column], headings: bool, left_out: dict[FieldPath, str]) -> list[Column]:
-    """Longer names where two fields are called alike; fields that stay alike are left out."""
+    """Longer names where two fields are called alike; of those that stay alike only one is offered that lies in the
+    record itself and not in something inside it: people would mean that one."""
     for depth in (2, 3, 4):
         alike = Counter(column.name.casefold() for column in columns)
         if headings or max(alike.values(), default=0) < 2:
             break
         columns = [_renamed(c, field_name(c.path, depth)) if alike[c.name.casefold()] > 1 else c for c in columns]
     alike = Counter(column.name.casefold() for column in columns)
-    left_out.update({c.path: "another field has the same name" for c in columns if alike[c.name.casefold()] > 1})
-    return [column for column in columns if alike[column.name.casefold()] == 1]
+    outer = Counter(column.name.casefold() for column in columns if len(column.path) == 1)
+    clear = {c for c in columns if alike[c.name.casefold()] == 1 or outer[c.name.casefold()] == len(c.path) == 1}
+    left_out.update({c.path: "another field has the same name" for c in columns if c not in clear})
+    return [column for column in columns if column in clear]
 
 
 def _renamed(column: Column, name: str) -> Column:
@@ -321,8 +326,9 @@ def _offered(
         if column is naming:
             continue
         roles: set[Role] = set()
-        if column not in qualifiers and column is not naming and _can_be_asked(column, naming, qualifiers):
-            roles.add("ask")
+        others = [qualifier for qualifier in qualifiers if qualifier is not column]
+        if _can_be_asked(column, naming, others):
+            roles.add("ask")  # a qualifier too: of records whose names need none
         if counted:
             roles |= _aggregated(column, total)
         if roles:
@@ -375,7 +381,8 @@ def _same_word(value: Any, key: Any) -> bool:
 def _aggregated(column: Column, total: int) -> set[Role]:
     roles: set[Role] = set()
     distinct, largest = len(column.counts), max(column.counts.values(), default=0)
-    if column.present < _TEST_PRESENT or distinct < 2:
+    few = column.present < _TEST_PRESENT and (column.kind != "number" or len(column.values) < _MEASURED)
+    if few or distinct < 2:
         return roles
     repeated = 3 <= distinct <= max(3, total // 2) and column.present >= 0.8
     if column.kind == "number":

@@ -80,6 +80,7 @@ def examined(
         except InputError as error:
             found.unfit[i] = str(error)
             lists.append(UnitLists())
+    _refuse_unclear(found, lists)
     facts = Counter(facts_of(unit) for i, unit in enumerate(units) if i not in found.unfit)
     alone = {i for i, unit in enumerate(units) if unit.about and facts[facts_of(unit)] == 1}
     builder = _Builder(found, units, lists, alone, name)
@@ -87,6 +88,16 @@ def examined(
     if whole is not True:
         builder.inside_one(covered)
     return found
+
+
+def _refuse_unclear(found: Examined, lists: list[UnitLists]) -> None:
+    """Beside documents that describe interfaces, one whose records lie at the places of theirs and may be read in
+    another way must not stand: it would take the lists from all."""
+    shared = {one.pattern for listed in lists for one in listed.lists if one.pattern in LISTS}
+    for i, listed in enumerate(lists):
+        fault = next((one.fault for p in sorted(shared) for one in listed.at(p, "objects") if one.fault), "")
+        if fault:
+            found.unfit[i], lists[i] = fault, UnitLists()
 
 
 def facts_of(unit: Unit) -> tuple[tuple[str, str], ...]:
@@ -296,6 +307,7 @@ def _add(found: Examined, offer: _Offer, profile: Profile, name: str) -> bool:
     offered = (profile.naming, *profile.qualifiers, *profile.fields)
     paths = sorted({field.path for field in offered} | {profile.identity or profile.naming.path})
     asked = {field.path for field in profile.fields if "ask" in field.roles and "group" not in field.roles}
+    asked -= {field.path for field in profile.qualifiers}
     found.tables.append(
         Table(
             name=f"{name}{'' if offer.whole else f'/{where}'}{rows.pattern}",

@@ -33,6 +33,7 @@ ABSOLUTE_GAP, RELATIVE_GAP = 0.011, 0.0011  # an extremum stands clear of the ne
 MOST_TIES = 3  # values that may share the greatest frequency
 FEWEST_COMPARED = 4  # records that an aggregation compares, at least
 _SAMPLE = 60
+_TRIES = 20  # records that are looked at for one question, where few have all that it asks for
 
 
 class Task(Protocol):
@@ -69,14 +70,21 @@ class Lookup:
         self.name, self.placed, self._n_records, self._n_fields = name, n_records, n_records, n_fields
 
     def suits(self, table: Table) -> bool:
-        return any(len(fields) >= self._n_fields for fields in _by_kind(table.with_role("ask")).values())
+        enough = max(len(table.records), 2) > self._n_records
+        return enough and any(len(fields) >= self._n_fields for fields in _by_kind(table.with_role("ask")).values())
 
     def draw(self, rng: Random, ground: Ground) -> Drawn | None:
         if len(ground.rows) < self._n_records or ground.room <= self._n_records:
             return None
+        return next(filter(None, (self._try(rng, ground) for _ in range(_TRIES))), None)
+
+    def _try(self, rng: Random, ground: Ground) -> Drawn | None:
+        """A question about drawn records; None where they cannot be named or asked about."""
         seeds = tuple(ground.rows[i] for i in rng.sample(range(len(ground.rows)), self._n_records))
         selectors = [self._selector(ground.table, row) for row in seeds]
-        kinds = _by_kind([field for field in ground.table.with_role("ask") if self._can_ask(ground, seeds, field)])
+        said = {condition.field for selector in selectors for condition in selector}
+        fields = [field for field in ground.table.with_role("ask") if field.path not in said]
+        kinds = _by_kind([field for field in fields if self._can_ask(ground, seeds, field)])
         chosen: list[AnswerKind] = [kind for kind, fields in kinds.items() if len(fields) >= self._n_fields]
         if not chosen or not all(selectors):
             return None
@@ -252,9 +260,16 @@ class NumericalExtremum:
         spec = self._spec(rng, ground, measure, conditions)
         if not ground.table.whole:
             return _settled(self, spec, ground)
-        wanted = rng.randint(3, min(5, ground.room // 2)) if conditions else 1
-        seeds = matching(rng, ground, conditions, wanted, self.gate(spec))
+        dense = self._measured(rng, ground, spec) > 0.5
+        wanted = 1 if dense and not conditions else rng.randint(3, max(3, min(5, ground.room // 2)))
+        clear = self.gate(spec)
+        seeds = matching(rng, ground, conditions, wanted, lambda records: _has(spec, records) and clear(records))
         return Drawn(spec, seeds) if len(seeds) == wanted else None
+
+    def _measured(self, rng: Random, ground: Ground, spec: Spec) -> float:
+        """Of some rows, the share that has the measure."""
+        sample = [ground.record(row) for _, row in zip(range(_SAMPLE), shuffled(rng, ground.rows), strict=False)]
+        return sum(_has(spec, [record]) for record in sample) / len(sample)
 
     def _spec(self, rng: Random, ground: Ground, measure: Field, conditions: tuple[Condition, ...]) -> Spec:
         by_name = rng.random() < 0.5 and ground.table.naming.kind == "text"
@@ -360,6 +375,11 @@ def _extremeness(spec: Spec, record: Record) -> float | None:
         return None
     value = numeric(value_at(record, spec.measure))
     return value if value is None or spec.extreme == "max" else -value
+
+
+def _has(spec: Spec, records: Sequence[Record]) -> bool:
+    """Whether the records are among those that are compared."""
+    return all(_extremeness(spec, record) is not None for record in records)
 
 
 def _stands_clear(best: float, second: float) -> bool:

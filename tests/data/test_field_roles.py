@@ -151,3 +151,23 @@ def test_what_looks_like_a_secret_is_seen(key: str, value: str) -> None:
 )
 def test_words_about_secrets_are_none(key: str, value: str) -> None:
     assert not looks_secret(key, value)
+
+
+def test_of_fields_called_alike_the_one_in_the_record_itself_is_meant() -> None:
+    rows = [{"name": name, "type": "ABC"[i % 3], "items": {"type": "x" * (1 + i % 3)}} for i, name in enumerate(STARS)]
+    assert [field.path for field in profiled(rows).fields] == [("type",)]
+
+
+@pytest.mark.parametrize(("there", "roles"), [(24, {"condition", "measure"}), (12, None)])
+def test_numbers_that_most_records_lack_are_compared_where_they_are_many(there: int, roles: set[str] | None) -> None:
+    rows = [{"name": f"{name} {i}", "type": "AB"[i % 2]} for i in range(9) for name in STARS]
+    rows = [{**row, **({"maximum": i * 7} if i < there else {})} for i, row in enumerate(rows)]
+    found = {field.name: set(field.roles) for field in profiled(rows).fields}
+    assert found.get("maximum") == roles
+
+
+def test_what_may_be_added_to_a_name_may_be_asked_for() -> None:
+    rows = [{"name": name, "town": "ABCDE"[i % 5] + "-town"} for i, name in enumerate([*STARS, *STARS[:6]])]
+    profile = profiled(rows)
+    assert [field.name for field in profile.qualifiers] == ["town"]
+    assert "ask" in next(field for field in profile.fields if field.name == "town").roles

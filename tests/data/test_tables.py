@@ -143,3 +143,12 @@ def test_values_that_no_reader_agrees_on_are_not_in_records() -> None:
     assert [field.name for field in table.fields] == ["size"]
     assert all("hue" not in record for record in table.records)
     assert Path(table.name).name.endswith("$.*")
+
+
+def test_a_document_that_would_take_the_lists_from_all_must_stand_in_no_context() -> None:
+    odd = unit("title: Odd\npaths: {a: {get: {summary: s, tags: &t [x]}, put: {summary: u, tags: *t}}}\n", title="Odd")
+    found = examined([api("Pets", 4), odd, api("Cars", 5)], "yaml")
+    assert list(found.unfit) == [1]
+    (operations,) = (table for table in found.settled([odd] * 3)[1] if table.scope.pattern == "$.paths.*.*")
+    assert list(operations.unit_of) == [0] * 4 + [1] * 5
+    assert not examined([odd], "yaml").unfit
