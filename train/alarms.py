@@ -77,15 +77,24 @@ def not_a_number(step: Step) -> bool:
 
 
 def _collapses(steps: Sequence[Step]) -> bool:
-    entropy = steps[-1].get("entropy")
-    if entropy is None or len(steps) <= FIRST_STEPS:
+    entropies = _entropies(steps)
+    if len(entropies) <= FIRST_STEPS or not _entropies(steps[-1:]):
         return False
-    return entropy < COLLAPSED * _first_entropy(steps)
+    return entropies[-1] < COLLAPSED * _first_entropy(steps)
 
 
 def _first_entropy(steps: Sequence[Step]) -> float:
-    first = [step["entropy"] for step in steps[:FIRST_STEPS] if step.get("entropy") is not None]
+    first = _entropies(steps)[:FIRST_STEPS]
     return fmean(first) if first else 0.0
+
+
+def _entropies(steps: Sequence[Step]) -> list[float]:
+    """Of the steps that learned from some reply; the others need not have gone through the model."""
+    return [
+        step["entropy"]
+        for step in steps
+        if step.get("entropy") is not None and _number(step, "zero_variance_share") != 1
+    ]
 
 
 def _number(step: Step, name: str) -> float:

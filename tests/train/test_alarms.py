@@ -50,6 +50,13 @@ def test_the_first_step_can_raise_an_alarm() -> None:
     assert "same reward" in new_alarms([step(1, zero_variance_share=1.0)])[0]
 
 
+def test_a_step_that_learned_from_no_reply_has_no_entropy_to_collapse() -> None:
+    (line,) = new_alarms([*HEALTHY, step(6, zero_variance_share=1.0, entropy=0.0)])
+    assert "same reward" in line
+    late = [step(n, zero_variance_share=1.0, entropy=0.0) for n in range(1, 6)]
+    assert new_alarms([*late, step(6, entropy=0.5)]) == []
+
+
 def test_entropy_may_be_low_from_the_start() -> None:
     assert new_alarms([step(n, entropy=0.01) for n in range(1, 6)]) == []
 
