@@ -60,8 +60,8 @@ library_name: {"transformers" if merged else "peft"}
 
 # {base}, trained as {settings["agent"]} with {settings["observer"]} observations
 
-{kind}, made by `treeagent train`: GRPO over rollouts of the agent `{settings["agent"]}` that reads documents section by
-section. It is meant for that agent and these observations:
+{kind}, made by `treeagent train`: GRPO over rollouts of the agent `{settings["agent"]}`,
+which reads documents section by section. It is meant for that agent and these observations:
 `treeagent evaluate RECIPE {use} --agents '{{{settings["agent"]}: {{}}}}'`.
 
 | | |

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -41,6 +42,7 @@ def _write(training: card.Training, adapter: Path, folder: Path) -> None:
     """Model, tokenizer and card."""
     import torch
 
+    warnings.filterwarnings("ignore", module=r"(transformers|peft|torch)(\.|$)")  # to their developers
     from ..infer.models import default_model, fingerprint, load_model
     from .adapter import merged_parameters
 

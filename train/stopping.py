@@ -7,6 +7,7 @@ reaches the processes as SIGINT or SIGTERM and they are killed 30 seconds later;
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import threading
@@ -14,6 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import torch
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
 from ..errors import RunError
@@ -81,15 +83,27 @@ class Stopper(TrainerCallback):
 
 
 class NanGuard(TrainerCallback):
-    """Raises RunError at a loss or gradient that is not a number, before a checkpoint could hold what it did."""
+    """Raises RunError at a loss, gradient or adapter that is not a number, before a checkpoint could hold it."""
+
+    def on_step_end(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, model: Any = None, **kwargs: Any
+    ) -> None:
+        """The adapter after the update. Of weights that are divided among processes, each looks at its own."""
+        trained = [parameter.detach() for parameter in model.parameters() if parameter.requires_grad]
+        norm = float(torch.nn.utils.get_total_norm(trained))
+        if not math.isfinite(norm):
+            raise _no_number(state.global_step, f"norm of the adapter {norm}")
 
     def on_log(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, logs: Any = None, **kwargs: Any
     ) -> None:
         """A step has `grad_norm`."""
         if "grad_norm" in logs and not_a_number(logs):
-            raise RunError(
-                f"step {state.global_step}: loss {logs.get('loss')}, gradient norm {logs['grad_norm']}: not a number, "
-                "so the run was stopped before this could be saved; lower optimizer.learning_rate or take dtype fp32, "
-                "under another --out; what was saved before is whole"
-            )
+            raise _no_number(state.global_step, f"loss {logs.get('loss')}, gradient norm {logs['grad_norm']}")
+
+
+def _no_number(step: int, what: str) -> RunError:
+    return RunError(
+        f"step {step}: {what}: not a number, so the run was stopped before this could be saved; lower "
+        "optimizer.learning_rate or take dtype fp32, under another --out; what was saved before is whole"
+    )

@@ -224,6 +224,12 @@ def test_an_interrupted_run_is_saved_and_goes_on_to_the_same_adapter(
     assert (folder / "adapter" / "README.md").read_text().startswith("---\nlibrary_name: peft")
 
 
+def test_an_adapter_that_is_no_number_is_not_saved(words: list[str], tmp_path: Path) -> None:
+    with pytest.raises(RunError, match="step 1: norm of the adapter nan: not a number"):
+        run([*words, "--optimizer.learning_rate", "1e38"])
+    assert not list((tmp_path / "run").glob("checkpoints/checkpoint-*"))
+
+
 def launch(config: str, words: list[str], cwd: Path) -> subprocess.CompletedProcess[str]:
     """The demo recipe on two processes."""
     file = ROOT / "configs" / config
