@@ -123,6 +123,8 @@ def build_trainer(model: Path, out: Path, environment: Any, examples: list[Examp
     settings |= {name.removeprefix("trl_"): options.pop(name) for name in list(options) if name.startswith("trl_")}
     kind = options.pop("kind", ConversationTrainer)
     defaults: dict[str, Any] = {"rewards": [early_letters, length], "per_micro_batch": 2}
+    if not hasattr(GRPOConfig, "activation_checkpointing"):  # its name before transformers 5.24
+        settings["gradient_checkpointing"] = settings.pop("activation_checkpointing")
     arguments = GRPOConfig(**settings)  # before the model: it starts the processes' group
     if settings.get("deepspeed"):
         import deepspeed
