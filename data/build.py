@@ -36,7 +36,7 @@ from .sources import SOURCES
 from .tasks import TASKS
 from .tokens import Tokenizer
 
-CONSTRUCTION = 2  # raised whenever the same recipe would give other examples
+CONSTRUCTION = 3  # raised whenever the same recipe would give other examples
 _SAY_EVERY = 30.0  # seconds between two lines of progress where there is no terminal
 
 Format = Literal["json", "html", "yaml", "javascript", "own"]

@@ -188,8 +188,8 @@ class Collection:
         return f"<Collection {self.name}: {len(self.units):,} units, {len(self.tables):,} tables>"
 
     def pool(self, split: str, shares: Shares = SHARES) -> list[int]:
-        """Indices of the units that may appear in this split, equal ones once. The shares (in percent) are drawn by the
-        unit's identity alone, so recipes with equal shares agree: what trains under one never tests under another."""
+        """Indices of the units that may appear in this split, equal ones once. The shares (in percent) are drawn by
+        what the unit is alone, so recipes with equal shares agree: what trains under one never tests under another."""
         bounds = [sum(shares.get(name, 0) for name in SPLITS[: number + 1]) for number in range(len(SPLITS))]
         number = SPLITS.index(split)
         low, high = (0, *bounds)[number : number + 2]
@@ -201,12 +201,30 @@ class Collection:
 
     @cached_property
     def _tickets(self) -> Mapping[int, int]:
-        """A number from 0 to 99 for each unit that is not a copy of an earlier one."""
+        """A number from 0 to 99 for each unit that is not a copy of an earlier one. A unit that is one record draws it
+        by the record's name or identity, so that two states of the same thing, from two days, are in one split."""
         first: dict[str, int] = {}
         for i, unit in enumerate(self.units):
             first.setdefault(unit.identity, i)
-        digests = ((i, hashlib.sha256(f"{self.name}/{name}".encode()).digest()) for name, i in first.items())
+        drawn = self._records_of_units
+        digests = (
+            (i, hashlib.sha256((drawn.get(i) or f"{self.name}/{name}").encode("utf-8", "surrogatepass")).digest())
+            for name, i in first.items()
+        )
         return {i: int.from_bytes(digest[:4]) % 100 for i, digest in digests}
+
+    @cached_property
+    def _records_of_units(self) -> Mapping[int, str]:
+        """What tells the one record of a unit from others, where units are records (JSON)."""
+        if self.format != "json":
+            return {}
+        return {
+            unit: f"record/{str(value).casefold()}"
+            for table in self.tables
+            if table.whole
+            for record, unit in zip(table.records, table.unit_of, strict=True)
+            if (value := value_at(record, table.identity or table.naming.path)) is not None
+        }
 
     @cached_property
     def _named(self) -> Mapping[tuple[tuple[str, str], ...], int]:

@@ -131,3 +131,14 @@ def test_a_field_is_found_by_its_path(towns: Collection) -> None:
     assert towns.tables[0].field(("stats", "people")) == Field(
         ("stats", "people"), "population", "number", frozenset({"ask", "condition", "measure"})
     )
+
+
+def test_two_states_of_one_record_are_in_the_same_split(towns: Collection) -> None:
+    """What a service says of the same towns a day later supports no other split."""
+    (table,) = towns.tables
+    changed = [{**town, "schools": town["schools"] + 1} for town in table.records]
+    units = [replace(unit, identity=f"other {i}") for i, unit in enumerate(towns.units)]
+    later = replace(towns, name="the next day", units=units, tables=(replace(table, records=changed),))
+    splits = {split: towns.pool(split) for split in ("train", "dev", "test")}
+    assert {split: later.pool(split) for split in splits} == splits
+    assert all(splits.values())
