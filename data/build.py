@@ -27,7 +27,7 @@ from ..config import Positive, differing, option, suggestion, to_dict
 from ..errors import ConfigError, RunError
 from . import benchmark, card
 from .catalog import SHARES, SPLITS, Collection
-from .examples import Made, Plan, Row
+from .examples import Made, Maker, Plan, Row
 from .frames import LAYOUTS
 from .gather import OWN, Gathering, fingerprint, gather, load_tokenizers
 from .making import Bench, collect, made_here, workers
@@ -75,6 +75,7 @@ class BuildConfig:
     hosts: tuple[str, ...] = option((), "hosts that may be fetched from; none: those that the sources name")
     cache: str = option("", "folder that keeps responses; none: $TREEAGENT_CACHE or ~/.cache/treeagent")
     tasks: tuple[str, ...] = option(tuple(TASKS), f"what is asked: {', '.join(TASKS)}")
+    leave_out: bool = option(False, "leave out tasks that no list of records suits, and say so; otherwise an error")
     layouts: tuple[str, ...] = option(("compact", "indented"), f"how responses are printed: {', '.join(LAYOUTS)}")
     tokenizers: tuple[str, ...] = option(
         (), "names, folders or .gguf files; a length holds under each of them; none: the demo model's"
@@ -138,6 +139,8 @@ def build(config: BuildConfig, console: Console) -> None:
     for the next try, unless the recipe itself is at fault."""
     out = Path(config.out)
     tokenizers, collections = load_tokenizers(config.tokenizers), load_collections(config, console)
+    if config.leave_out:
+        config = _with_suited_tasks(config, console, collections, tokenizers)
     if config.preview:
         _preview(config, console, collections, tokenizers)
         return
@@ -149,6 +152,21 @@ def build(config: BuildConfig, console: Console) -> None:
         console.print(f"Written to {out}")
     if config.push_to_hub:
         _push(out, config, console)
+
+
+def _with_suited_tasks(
+    config: BuildConfig, console: Console, collections: Sequence[Collection], tokenizers: Sequence[Tokenizer]
+) -> BuildConfig:
+    """The recipe with the tasks that some list of records suits in every split. Raises ConfigError if none is left."""
+    makers = [Maker(plan, collections, tokenizers) for plan in plans(config)]
+    suited = tuple(task for task in config.tasks if all(maker.suits(task) for maker in makers))
+    if not suited:
+        raise ConfigError(
+            "tasks: no list of records in these documents suits any of them; add documents, or lengthen the contexts"
+        )
+    if left := [task for task in config.tasks if task not in suited]:
+        console.print(f"left out, for want of a list that suits: {', '.join(left)}", highlight=False)
+    return replace(config, tasks=suited)
 
 
 def load_collections(config: BuildConfig, console: Console) -> list[Collection]:

@@ -109,6 +109,10 @@ class Maker:
             for task in plan.tasks
         }
 
+    def suits(self, name: str) -> bool:
+        """Whether any list of records suits a task; there may still be too few of them."""
+        return any(shelf.suits(TASKS[name]) for shelf in self._shelves)
+
     def question(self, name: str, number: int, start: int = 0, asked: Set[str] = frozenset()) -> Made:
         """The question with this number of a task, with its contexts of all lengths, by the first attempt from `start`
         on that succeeds and whose key is none of `asked`. Raises ConfigError where none does."""

@@ -246,6 +246,31 @@ def test_own_documents_of_every_format_become_a_benchmark(tiny_model_folder: Pat
         assert {row["format"] for row in rows} == {format}  # pyright: ignore[reportArgumentType, reportCallIssue]
 
 
+def test_tasks_that_no_list_suits_are_left_out_where_the_recipe_says_so(
+    tiny_model_folder: Path, tmp_path: Path
+) -> None:
+    """Books have two fields of text, so that none of them answers a question for four."""
+    (tmp_path / "books").mkdir()
+    write_catalogue(tmp_path / "books", "json")
+    config = replace(
+        SMALL,
+        out=str(tmp_path / "out"),
+        format="own",
+        sources=(),
+        from_=str(tmp_path / "books"),
+        tasks=("single_field", "four_fields"),
+        tokenizers=(str(tiny_model_folder),),
+        shares=ShareConfig(0, 0, 100),
+        test=SplitConfig(1, (5000,)),
+        dev=EMPTY,
+    )
+    with pytest.raises(ConfigError, match=r"four_fields .*no list of records suits it"):
+        run(config)
+    said = run(replace(config, leave_out=True, out=str(tmp_path / "other")))
+    assert "left out, for want of a list that suits: four_fields" in said
+    assert "test: 1 examples made and checked" in said
+
+
 def write_catalogue(folder: Path, format: str) -> None:
     """Documents of the same kind: books on shelves."""
     for shelf in range(40):
