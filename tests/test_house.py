@@ -20,7 +20,7 @@ LAYERS = ("data", "rewards", "infer", "train")
 FLOOR = ("errors", "annotations", "recipe", "config", "terminal", "parsing")
 TOP = ("verbs", "cli")
 """Modules at the root that every layer may import; they import only one another."""
-PACKAGE_DATA = ("py.typed", "configs/**/*.yaml", "infer/agents/prompts/**/*")
+PACKAGE_DATA = ("py.typed", "configs/**/*.yaml", "configs/**/*.sh", "infer/agents/prompts/**/*")
 VAGUE = {"utils", "util", "helpers", "helper", "common", "misc", "manager", "base", "core", "tools"}
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef
