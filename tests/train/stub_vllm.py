@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from contextlib import nullcontext
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -89,12 +89,16 @@ class StubGeneration:
 
     spoils: bool = False
 
-    def __init__(self, model: Any, **settings: Any) -> None:
-        from transformers import AutoModelForCausalLM
+    def __init__(self, model: Any, accelerator: Any, **settings: Any) -> None:
+        from safetensors.torch import load_model
+        from transformers import Qwen3Config, Qwen3ForCausalLM
+        from trl.distributed import DistributedBackend
 
         self.model, self.settings, self.syncs = model, settings, 0
-        self._dist = SimpleNamespace(gather_params=lambda parameters: nullcontext())
-        self.served = AutoModelForCausalLM.from_pretrained(model.name_or_path, dtype=torch.float32).eval()
+        self._dist = DistributedBackend(accelerator)
+        # not from_pretrained, which would cut it up under ZeRO-3
+        self.served: Any = Qwen3ForCausalLM(Qwen3Config.from_pretrained(model.name_or_path)).eval()
+        load_model(self.served, Path(model.name_or_path, "model.safetensors"))
         self.llm = SimpleNamespace(llm_engine=Core(self.served))
 
     def sync_weights(self) -> None:

@@ -136,3 +136,12 @@ def test_processes_with_samplers_of_their_own_take_the_corrected_step(tiny_model
     facts = on_two_processes(tiny_model, tmp_path, stub="token_truncate")
     assert_right(facts)
     assert facts["syncs"] == len(facts["errors"])
+
+
+@pytest.mark.slow
+@needs_deepspeed
+def test_weights_that_are_cut_up_reach_every_sampler_whole(tiny_model: Path, tmp_path: Path) -> None:
+    """The checksums are compared on the way."""
+    facts = on_two_processes(tiny_model, tmp_path, stage=3, stub="token_truncate")
+    assert_right(facts)
+    assert facts["syncs"] == len(facts["errors"])

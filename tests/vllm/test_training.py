@@ -41,7 +41,12 @@ def _updatable(monkeypatch: pytest.MonkeyPatch) -> None:
 @needs_trl
 @pytest.mark.usefixtures("_updatable")
 def test_two_steps_are_trained_on_what_vllm_samples_with_the_trainers_weights(tmp_path: Path) -> None:
-    from train_harness import Questions, build_trainer, example, save_tiny_model
+    from train_harness import (  # pyright: ignore[reportMissingImports]
+        Questions,
+        build_trainer,
+        example,
+        save_tiny_model,
+    )
 
     model = save_tiny_model(tmp_path / "tiny", head_dim=32)
     examples = [example(i) for i in range(12)]
