@@ -19,7 +19,7 @@ from typing import Any
 from .catalog import KEYS, UNIT, VALUE, Field, FieldKind, FieldPath, Record, Role, numeric, value_at
 from .record_lists.items import OPAQUE, is_scalar, leaves
 from .record_lists.secret_strings import looks_secret
-from .words import field_name, heading_name, word_set
+from .words import field_name, heading_name, singular, word_set
 
 MAX_RECORDS = 20_000
 """Records, spread over all, by which fields are judged."""
@@ -184,15 +184,20 @@ def _told_apart(columns: list[Column], headings: bool, left_out: dict[FieldPath,
     """Longer names where two fields are called alike; of those that stay alike only one is offered that lies in the
     record itself and not in something inside it: people would mean that one."""
     for depth in (2, 3, 4):
-        alike = Counter(column.name.casefold() for column in columns)
+        alike = Counter(map(_said, columns))
         if headings or max(alike.values(), default=0) < 2:
             break
-        columns = [_renamed(c, field_name(c.path, depth)) if alike[c.name.casefold()] > 1 else c for c in columns]
-    alike = Counter(column.name.casefold() for column in columns)
-    outer = Counter(column.name.casefold() for column in columns if len(column.path) == 1)
-    clear = {c for c in columns if alike[c.name.casefold()] == 1 or outer[c.name.casefold()] == len(c.path) == 1}
+        columns = [_renamed(c, field_name(c.path, depth)) if alike[_said(c)] > 1 else c for c in columns]
+    alike = Counter(map(_said, columns))
+    outer = Counter(_said(column) for column in columns if len(column.path) == 1)
+    clear = {c for c in columns if alike[_said(c)] == 1 or outer[_said(c)] == len(c.path) == 1}
     left_out.update({c.path: "another field has the same name" for c in columns if c not in clear})
     return [column for column in columns if column in clear]
+
+
+def _said(column: Column) -> str:
+    """The name as people hear it: "reference count" and "references count" are one."""
+    return " ".join(singular(word) for word in column.name.casefold().split())
 
 
 def _renamed(column: Column, name: str) -> Column:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Mapping, Sequence
 
 _PARTS = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
@@ -225,9 +226,10 @@ def field_name(path: Sequence[str], depth: int = 1) -> str:
 
 
 def heading_name(text: str) -> str:
-    """What people call a column or label with this heading: the heading without colon and footnotes, its first letter
-    small where that is no proper name or acronym."""
-    plain = " ".join(_FOOTNOTE.sub("", text).split()).rstrip(":").strip()
+    """What people call a column or label with this heading: the heading without colon, footnotes and characters that
+    nobody sees, its first letter small where that is no proper name or acronym."""
+    seen = "".join(c for c in text if unicodedata.category(c) not in ("Cf", "Cc") or c.isspace())
+    plain = " ".join(_FOOTNOTE.sub("", seen).split()).rstrip(":").strip()
     first = plain.split(" ")[0]
     return plain[0].lower() + plain[1:] if len(first) > 1 and first[1:].islower() else plain
 

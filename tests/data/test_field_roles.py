@@ -171,3 +171,9 @@ def test_what_may_be_added_to_a_name_may_be_asked_for() -> None:
     profile = profiled(rows)
     assert [field.name for field in profile.qualifiers] == ["town"]
     assert "ask" in next(field for field in profile.fields if field.name == "town").roles
+
+
+def test_fields_that_differ_by_a_plural_alone_are_told_apart_or_not_offered() -> None:
+    found = profiled(stars(moonCount=lambda i: i % 5, moonsCount=lambda i: i % 4))
+    assert not {"moon count", "moons count"} & set(roles(found))
+    assert {found.left_out[path] for path in (("moonCount",), ("moonsCount",))} == {"another field has the same name"}

@@ -108,3 +108,7 @@ def test_records_are_called_by_the_key_caption_or_heading_of_their_list(
 )
 def test_a_heading_is_a_name_without_colon_and_footnotes(heading: str, name: str) -> None:
     assert heading_name(heading) == name
+
+
+def test_characters_that_nobody_sees_are_in_no_name() -> None:
+    assert heading_name("Bytes/\u200bChar\u202e") == "Bytes/Char"
