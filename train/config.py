@@ -124,6 +124,9 @@ class TrainConfig:
     gradient_checkpointing: bool = option(
         True, "compute activations twice instead of keeping them: less memory, more time"
     )
+    drop_zero_advantage: bool = option(
+        True, "leave out the calls of groups whose rewards are all equal: less time, the same gradient (without beta)"
+    )
     optimizer: Optimizer = option(Optimizer(), "the optimiser")
     lora: Lora = option(Lora(), "the adapter")
     loss: Loss = option(Loss(), "the objective")

@@ -247,6 +247,7 @@ def _trainer(run: Run, rollouts_per_process: int) -> Any:
         per_micro_batch=config.conversations_per_micro_batch,
         batch_size=config.generation_batch,
         weighting=config.loss.weighting,
+        drop_zero_advantage=config.drop_zero_advantage,
         progress=run.progress,
         peft_config=LoraConfig(
             r=config.lora.rank,
@@ -258,6 +259,11 @@ def _trainer(run: Run, rollouts_per_process: int) -> Any:
     )
     trainer.remove_callback(PrinterCallback)
     return trainer
+
+
+def _checkpointing(arguments: type) -> str:
+    """What transformers calls it: the name changed with 5.24."""
+    return "activation_checkpointing" if hasattr(arguments, "activation_checkpointing") else "gradient_checkpointing"
 
 
 def _arguments(run: Run, rollouts_per_process: int) -> Any:
@@ -292,7 +298,7 @@ def _arguments(run: Run, rollouts_per_process: int) -> Any:
         beta=config.loss.beta,
         scale_rewards=config.loss.scale_rewards,
         reward_weights=list(to_dict(config.rewards).values()),
-        activation_checkpointing=config.gradient_checkpointing,
+        **{_checkpointing(GRPOConfig): config.gradient_checkpointing},
         ddp_find_unused_parameters=False,
         save_strategy="steps",
         save_steps=config.save_every,
