@@ -273,6 +273,7 @@ def _arguments(run: Run, rollouts_per_process: int) -> Any:
 
     config = run.config
     resumes = run.folder.last_checkpoint(int(os.environ.get("WORLD_SIZE", "1"))) is not None
+    checkpointing: dict[str, Any] = {_checkpointing(GRPOConfig): config.gradient_checkpointing}
     return GRPOConfig(
         output_dir=str(run.folder.checkpoints),
         use_cpu=not torch.cuda.is_available(),
@@ -298,7 +299,7 @@ def _arguments(run: Run, rollouts_per_process: int) -> Any:
         beta=config.loss.beta,
         scale_rewards=config.loss.scale_rewards,
         reward_weights=list(to_dict(config.rewards).values()),
-        **{_checkpointing(GRPOConfig): config.gradient_checkpointing},
+        **checkpointing,
         ddp_find_unused_parameters=False,
         save_strategy="steps",
         save_steps=config.save_every,
