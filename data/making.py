@@ -19,14 +19,13 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
-from multiprocessing.connection import wait
 from pathlib import Path
-from threading import Thread
 
 from ..errors import InputError, RunError
 from . import benchmark
 from .catalog import Collection
 from .examples import Made, Maker, Plan
+from .processes import end_with_parent
 from .tokens import Tokenizer
 from .validate import Validator
 
@@ -172,14 +171,7 @@ def _begin(plans: Sequence[Plan], collections: Sequence[Collection], tokenizers:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
     _given["all"] = (plans, collections, tokenizers)
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        Thread(target=_end_with, args=(parent.sentinel,), daemon=True).start()
-
-
-def _end_with(sentinel: int) -> None:
-    wait([sentinel])
-    os._exit(1)
+    end_with_parent()
 
 
 @cache

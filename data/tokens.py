@@ -22,7 +22,7 @@ import numpy as np
 import tiktoken
 from tokenizers import Tokenizer as HFTokenizer
 
-from ..errors import ConfigError, LimitError, ModelError
+from ..errors import ConfigError, LimitError, ModelError, one_line
 from .bpe import KNOWN_PATTERNS, Family, ProvedEngine, byte_alphabet, family_of
 from .counts import Counts, HardCounts, Ints, SliceCounts, foreign_characters, hard_positions, pieces_at
 
@@ -283,14 +283,14 @@ def _load_named(name: str, engine: Engine) -> Tokenizer:
     try:
         return Tokenizer(_bare(HFTokenizer.from_file(str(file))), name, engine)
     except Exception as error:  # the library raises bare Exception
-        raise ModelError(f"{name}: not a tokenizer: {_line(error)}") from error
+        raise ModelError(f"{name}: not a tokenizer: {one_line(error)}") from error
 
 
 def _tiktoken_encoding(name: str) -> tiktoken.Encoding:
     try:
         return tiktoken.get_encoding(name)
     except Exception as error:  # unknown name, or its file cannot be fetched
-        raise ModelError(f"tiktoken:{name} cannot be loaded: {_line(error)}") from error
+        raise ModelError(f"tiktoken:{name} cannot be loaded: {one_line(error)}") from error
 
 
 def _from_hub(name: str) -> Path:
@@ -304,7 +304,7 @@ def _from_hub(name: str) -> Path:
         return Path(hf_hub_download(name, "tokenizer.json"))
     except Exception as error:  # offline, unknown, gated: each with its own exception
         raise ModelError(
-            f"{name}: no such folder, and not to be had from the Hugging Face hub: {_line(error)}"
+            f"{name}: no such folder, and not to be had from the Hugging Face hub: {one_line(error)}"
         ) from error
 
 
@@ -313,13 +313,18 @@ def cache_folder() -> Path:
     return Path(os.environ.get("TREEAGENT_CACHE") or Path.home() / ".cache" / "treeagent")
 
 
-def _from_gguf(path: Path) -> HFTokenizer:
-    """The tokenizer inside a GGUF file; read once by transformers, then kept by the file's hash."""
+def content_name(path: Path) -> str:
+    """What things derived from a file are kept by: 32 hexadecimal digits of its content. Raises ModelError."""
     try:
         with path.open("rb") as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()[:32]
+            return hashlib.file_digest(file, "sha256").hexdigest()[:32]
     except OSError as error:
         raise ModelError(f"{path}: cannot be read: {error.strerror or error}") from error
+
+
+def _from_gguf(path: Path) -> HFTokenizer:
+    """The tokenizer inside a GGUF file; read once by transformers, then kept by the file's hash."""
+    digest = content_name(path)
     kept = cache_folder() / "tokenizers" / f"{digest}.json"
     if kept.is_file():
         return HFTokenizer.from_file(str(kept))
@@ -332,13 +337,9 @@ def _from_gguf(path: Path) -> HFTokenizer:
             f"{path}: reading a GGUF tokenizer needs transformers and gguf: pip install 'treeagent[train,demo]'"
         ) from error
     except Exception as error:  # a damaged file fails in many ways
-        raise ModelError(f"{path}: no tokenizer in this file: {_line(error)}") from error
+        raise ModelError(f"{path}: no tokenizer in this file: {one_line(error)}") from error
     kept.parent.mkdir(parents=True, exist_ok=True)
     part = kept.with_suffix(f".{os.getpid()}.part")
     part.write_text(backend.to_str(), encoding="utf-8")
     part.replace(kept)
     return backend
-
-
-def _line(error: BaseException) -> str:
-    return " ".join(str(error).split())[:200] or type(error).__name__

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import multiprocessing
-import os
-import threading
 from collections import OrderedDict
 from collections.abc import Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
@@ -13,6 +11,7 @@ from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
 from types import TracebackType
 
+from ..data.processes import end_with_parent
 from ..data.tokens import Tokenizer
 from ..errors import RunError
 from .agents import Agent
@@ -111,16 +110,7 @@ _worker: tuple[Tokenizer, int, tuple[Agent, ...]] | None = None
 def _begin(tokenizer: Tokenizer, budget: int, agents: tuple[Agent, ...]) -> None:
     global _worker
     _worker = tokenizer, budget, agents
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-
-
-def _end_with_parent() -> None:
-    """Ends this worker when the process that began it is gone: one that was killed tells its workers nothing, and they
-    would wait for work for ever."""
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
+    end_with_parent()
 
 
 def _cut(text: str, format: str) -> Readings:

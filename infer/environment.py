@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 
 from ..data.rollout import Call, Example, Outcome, Reply, Request, Rollout
 from ..data.tokens import Tokenizer
+from ..errors import ConfigError
 from ..rewards.score import score_answer
 from . import observe
 from .agents import Agent
@@ -30,10 +31,11 @@ _NO_FLAGS: Mapping[str, bool] = {"valid_interaction": False, "memory_complete": 
 class MemoryEnv:
     """One agent reading through one kind of observer.
 
-    `kind` is one of `observe.KINDS`; `budget` is C in tokens; `documents` may be shared between environments of the
-    same tokenizer and budget, and its budget then counts. `reward` rates an ended rollout, by default with the paper's
-    score, 0 to 1. With `prompts=False` calls are recorded without prompts and token ids, for those who need the outcome
-    alone.
+    `kind` is one of `observe.KINDS`; `budget` is C in tokens, 5,000 if not given; `documents` may be shared between
+    environments of one tokenizer and budget. `reward` rates an ended rollout, by default with the paper's score, 0 to
+    1. With `prompts=False` calls are recorded without prompts and token ids, for those who need the outcome alone.
+
+    Raises ConfigError if the documents are for another budget.
     """
 
     def __init__(
@@ -41,14 +43,16 @@ class MemoryEnv:
         agent: Agent,
         kind: str,
         tokenizer: Tokenizer,
-        budget: int = 5000,
+        budget: int | None = None,
         documents: Documents | None = None,
         *,
         reward: Reward | None = None,
         prompts: bool = True,
     ) -> None:
         self.agent, self.kind, self.tokenizer = agent, observe.check(kind), tokenizer
-        self.documents = documents if documents is not None else Documents(tokenizer, budget)
+        self.documents = documents or Documents(tokenizer, budget or 5000)
+        if budget not in (None, self.documents.budget):
+            raise ConfigError(f"these documents are cut with a budget of {self.documents.budget}, not {budget}")
         self.reward: Reward = reward or self.score
         self._prompts = prompts
         self._example: Example | None = None

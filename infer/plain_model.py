@@ -6,11 +6,10 @@ there, or four. The folder appears whole or not at all, whoever else unpacks the
 
 from __future__ import annotations
 
-import hashlib
 import tempfile
 from pathlib import Path
 
-from ..data.tokens import cache_folder
+from ..data.tokens import cache_folder, content_name
 from ..errors import ModelError
 from . import models
 
@@ -25,12 +24,7 @@ def plain_folder(name: str, dtype: str = "bf16") -> str:
         return name
     if dtype not in models.DTYPES:
         raise ModelError(f"unknown dtype {dtype!r}; known: {', '.join(models.DTYPES)}")
-    try:
-        with path.open("rb") as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()[:32]
-    except OSError as error:
-        raise ModelError(f"model {name}: cannot be read: {error.strerror or error}") from error
-    folder = cache_folder() / "models" / f"{digest}-{models.DTYPES[dtype]}"
+    folder = cache_folder() / "models" / f"{content_name(path)}-{models.DTYPES[dtype]}"
     if not folder.is_dir():
         _unpack(name, dtype, folder)
     return str(folder)

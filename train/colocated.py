@@ -15,12 +15,12 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..data.rollout import Reply, Request
 from ..errors import one_line
-from ..infer.engines import Engine, Sampling, chat, thinking
+from ..infer.engines import Engine, Sampling, chat
 
 Params = Callable[..., Any]
 
@@ -35,14 +35,13 @@ def vllm_params(**settings: Any) -> Any:
 
 @dataclass(frozen=True)
 class _Job:
-    """A reply in the making: its first request (`opening` None) or its second."""
+    """A reply in the making. `number` counts its requests."""
 
-    request: Request
+    exchange: chat.Exchange
     sampling: Sampling
-    prompt: list[int]
     seed: int
     future: Future[Reply]
-    opening: thinking.Opening | None = None
+    number: int = 0
 
 
 class Colocated(Engine):
@@ -68,7 +67,8 @@ class Colocated(Engine):
         if refused := chat.overflow(request, prompt, self.limit):
             future.set_result(refused)
         else:
-            self._send(_Job(request, sampling, prompt, self._seed(prompt, sampling), future))
+            exchange = chat.exchange(self._tokenizer, request, prompt, self._ends)
+            self._send(_Job(exchange, sampling, self._seed(prompt, sampling), future), next(exchange))
         return future
 
     def flush(self) -> None:
@@ -93,46 +93,42 @@ class Colocated(Engine):
         self._repeats[key] += 1
         return int.from_bytes(hashlib.sha256(f"{key} {self._repeats[key]}".encode()).digest()[:7])
 
-    def _send(self, job: _Job) -> None:
-        number, request = str(next(self._numbers)), job.request
-        opening = job.opening.ids if job.opening else ()
-        thinks = request.think_tokens and job.opening is None
+    def _send(self, job: _Job, asked: chat.Asked) -> None:
+        name, (ids, most) = str(next(self._numbers)), asked
         sampled = job.sampling.temperature > 0
         params = self._params(
             temperature=job.sampling.temperature,
             top_p=job.sampling.top_p if sampled else 1.0,
             top_k=job.sampling.top_k if sampled else 0,
-            seed=job.seed + bool(job.opening) if sampled else None,
-            max_tokens=request.think_tokens if thinks else request.max_tokens,
+            seed=job.seed + job.number if sampled else None,
+            max_tokens=most,
             stop_token_ids=list(self._ends),
             ignore_eos=True,
             logprobs=0,
             detokenize=False,
         )
         try:
-            self._core.add_request(number, {"prompt_token_ids": [*job.prompt, *opening]}, params)
+            self._core.add_request(name, {"prompt_token_ids": ids}, params)
         except ValueError as error:
-            job.future.set_result(chat.failed(job.prompt, job.opening, f"vLLM: {one_line(error)}"))
+            refused = chat.RefusedError(f"vLLM: {one_line(error)}")
+            self._go_on(job, lambda: job.exchange.throw(refused))
         else:
-            self._jobs[number] = job
+            self._jobs[name] = job
 
     def _heard(self, job: _Job, said: Any) -> bool:
         """Whether that completes the reply; if not, its second request is under way."""
-        ids, request = list(said.token_ids), job.request
+        ids = list(said.token_ids)
         logprobs = [_logprob(told, token) for told, token in zip(said.logprobs, ids, strict=True)]
-        if request.think_tokens and job.opening is None:
-            opening = thinking.continue_ids(
-                self._tokenizer, ids, logprobs, think_tokens=request.think_tokens, ends=self._ends
-            )
-            self._send(_Job(request, job.sampling, job.prompt, job.seed, job.future, opening))
-            return job.future.done()
-        limits: dict[str, Any] = {"max_tokens": request.max_tokens, "ends": self._ends}
-        if job.opening is None:
-            reply = chat.reply(self._tokenizer, job.prompt, ids, logprobs, **limits)
+        self._go_on(job, lambda: job.exchange.send((ids, logprobs)))
+        return job.future.done()
+
+    def _go_on(self, job: _Job, step: Callable[[], chat.Asked]) -> None:
+        try:
+            asked = step()
+        except StopIteration as stop:
+            job.future.set_result(stop.value)
         else:
-            reply = chat.two_stage_reply(self._tokenizer, job.prompt, job.opening, ids, logprobs, **limits)
-        job.future.set_result(reply)
-        return True
+            self._send(replace(job, number=job.number + 1), asked)
 
 
 def _logprob(told: Any, token: int) -> float:

@@ -27,6 +27,7 @@ from rich.text import Text
 
 from ...errors import InputError, ModelError, RunError
 from ...terminal import visible
+from ..processes import end_with_parent
 from ..tokens import Tokenizer, default_tokenizer, load_tokenizer
 from .ledger import Ledger
 from .row import Finding, Row, examine
@@ -314,6 +315,7 @@ _given: list[Tokenizer] = []
 
 
 def _begin(counters: Iterable[Tokenizer]) -> None:
+    end_with_parent()
     _given.extend(counters)
 
 

@@ -7,13 +7,24 @@ for is cut, which leaves its distribution unchanged.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from typing import Any
+import itertools
+from collections.abc import Awaitable, Callable, Collection, Generator, Sequence
+from typing import Any, TypeAlias
 
 from ...data.rollout import Reply, Request
 from ...errors import ModelError
 from . import thinking
 from .thinking import Opening
+
+Asked: TypeAlias = tuple[list[int], int]
+"""One request to a model: the ids to go on from, and the most new tokens."""
+Heard: TypeAlias = tuple[Sequence[int], Sequence[float] | None]
+"""What it gave out: the generated ids, and their log-probabilities where they are recorded."""
+Exchange: TypeAlias = Generator[Asked, Heard, Reply]
+
+
+class RefusedError(Exception):
+    """A model did not answer one request; the message says why."""
 
 
 def check(tokenizer: Any) -> None:
@@ -98,6 +109,40 @@ def two_stage_reply(
         prompt_tokens=len(prompt) + second.prompt_tokens,
         completion_tokens=opening.generated + second.completion_tokens,
     )
+
+
+def exchange(tokenizer: Any, request: Request, prompt: list[int], ends: Collection[int]) -> Exchange:
+    """One reply in as many requests as it takes, two for one that thinks: yields each, is sent what came of it, returns
+    the reply. A `RefusedError` thrown into it makes that an error."""
+    opening = None
+    try:
+        if most := request.think_tokens:
+            ids, logprobs = yield prompt, most
+            opening = thinking.continue_ids(tokenizer, ids, logprobs, think_tokens=most, ends=ends)
+        ids, logprobs = yield [*prompt, *(opening.ids if opening else ())], request.max_tokens
+    except RefusedError as error:
+        return failed(prompt, opening, str(error))
+    limits: dict[str, Any] = {"max_tokens": request.max_tokens, "ends": ends}
+    if opening is None:
+        return reply(tokenizer, prompt, ids, logprobs, **limits)
+    return two_stage_reply(tokenizer, prompt, opening, ids, logprobs, **limits)
+
+
+async def carry_out(exchange: Exchange, ask: Callable[[list[int], int, int], Awaitable[Heard]]) -> Reply:
+    """The reply that an exchange comes to. `ask` is given ids, the most new tokens, and how many requests came
+    before; a `RefusedError` of it goes into the exchange."""
+    try:
+        ids, most = next(exchange)
+        for number in itertools.count():
+            try:
+                heard = await ask(ids, most, number)
+            except RefusedError as error:
+                ids, most = exchange.throw(error)
+            else:
+                ids, most = exchange.send(heard)
+    except StopIteration as stop:
+        return stop.value
+    raise AssertionError
 
 
 def failed(prompt: Sequence[int], opening: Opening | None, error: str) -> Reply:

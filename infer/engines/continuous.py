@@ -10,14 +10,13 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import fields
 from typing import Any
 
 from ...data.rollout import Reply, Request
 from ...errors import ConfigError, ModelError, one_line
-from . import Background, Sampling, chat, thinking
+from . import Background, Sampling, chat
 
 _CACHE_TOKENS = 40_960  # holds the largest request that an agent makes
 _TOKENS_PER_STEP = 1024  # bounds the mask, which has a row for each and a column for each cached token
@@ -70,16 +69,7 @@ class Continuous(Background):
         prompt = chat.prompt_ids(self.tokenizer, request)
         if refused := chat.overflow(request, prompt, self.positions):
             return refused
-        how: dict[str, Any] = {"max_tokens": request.max_tokens, "ends": self._ends}
-        if not request.think_tokens:
-            said, logprobs = await self._continued(prompt, request.max_tokens)
-            return chat.reply(self.tokenizer, prompt, said, logprobs, **how)
-        said, logprobs = await self._continued(prompt, request.think_tokens)
-        opening = thinking.continue_ids(
-            self.tokenizer, said, logprobs, think_tokens=request.think_tokens, ends=self._ends
-        )
-        said, logprobs = await self._continued([*prompt, *opening.ids], request.max_tokens)
-        return chat.two_stage_reply(self.tokenizer, prompt, opening, said, logprobs, **how)
+        return await chat.carry_out(chat.exchange(self.tokenizer, request, prompt, self._ends), self._continued)
 
     async def shut(self) -> None:
         """Stops the batches and gives their cache back."""
@@ -87,13 +77,13 @@ class Continuous(Background):
             self._batches.stop(block=True, hard_stop=True)
             self._batches = None
 
-    async def _continued(self, ids: Sequence[int], most: int) -> tuple[list[int], list[float] | None]:
+    async def _continued(self, ids: list[int], most: int, _: int) -> chat.Heard:
         """What the model says after these ids, and its log-probabilities if they are recorded."""
         name = f"{next(self._names)}"
         said = self._pending[name] = asyncio.get_running_loop().create_future()
         try:
             self._batches.register_result_handler(name, lambda output: said.done() or said.set_result(output))
-            if self._batches.add_request(list(ids), request_id=name, max_new_tokens=most) is None:
+            if self._batches.add_request(ids, request_id=name, max_new_tokens=most) is None:
                 raise self._stopped()
             output = await said
         except asyncio.CancelledError:

@@ -30,7 +30,7 @@ from ...data.rollout import Reply, Request
 from ...errors import ModelError, one_line
 from ..models import DTYPES
 from ..plain_model import plain_folder
-from . import Background, Sampling, chat, thinking
+from . import Background, Sampling, chat
 from .lora import lora_rank
 from .options import VllmOptions
 from .orphans import Guard
@@ -57,18 +57,6 @@ class Library:
     lora: Any
     whole: Any
     dead: type[Exception]
-
-
-@dataclass(frozen=True)
-class _Said:
-    """What one request gave out."""
-
-    ids: list[int]
-    logprobs: list[float] | None
-
-
-class _RefusedError(Exception):
-    """vLLM did not answer one request."""
 
 
 class Vllm(Background):
@@ -118,21 +106,11 @@ class Vllm(Background):
         prompt = chat.prompt_ids(self.tokenizer, request)
         if refused := chat.overflow(request, prompt, self.limit):
             return refused
-        sizes = {"max_tokens": request.max_tokens, "ends": self._ends}
-        opening = None
+        exchange = chat.exchange(self.tokenizer, request, prompt, self._ends)
         with self._seeds.seed(prompt, sampling) as seed:
-            try:
-                if not request.think_tokens:
-                    said = await self._ask(prompt, request.max_tokens, sampling, seed)
-                    return chat.reply(self.tokenizer, prompt, said.ids, said.logprobs, **sizes)
-                said = await self._ask(prompt, request.think_tokens, sampling, seed)
-                opening = thinking.continue_ids(
-                    self.tokenizer, said.ids, said.logprobs, think_tokens=request.think_tokens, ends=self._ends
-                )
-                said = await self._ask([*prompt, *opening.ids], request.max_tokens, sampling, seed + 1)
-                return chat.two_stage_reply(self.tokenizer, prompt, opening, said.ids, said.logprobs, **sizes)
-            except _RefusedError as error:
-                return chat.failed(prompt, opening, str(error))
+            return await chat.carry_out(
+                exchange, lambda ids, most, number: self._ask(ids, most, sampling, seed + number)
+            )
 
     async def shut(self) -> None:
         """Ends vLLM's processes."""
@@ -159,12 +137,12 @@ class Vllm(Background):
         except Exception as error:
             raise ModelError(f"adapter {self._lora.lora_path} does not fit the model: {one_line(error)}") from error
 
-    async def _ask(self, prompt: Sequence[int], max_tokens: int, sampling: Sampling, seed: int) -> _Said:
+    async def _ask(self, ids: list[int], max_tokens: int, sampling: Sampling, seed: int) -> chat.Heard:
         if self._dead:
             raise ModelError(self._dead)
         params, last = self._params(sampling, max_tokens, seed), None
         outputs = self._core.generate(
-            {"prompt_token_ids": list(prompt)}, params, str(next(self._numbers)), lora_request=self._lora
+            {"prompt_token_ids": ids}, params, str(next(self._numbers)), lora_request=self._lora
         )
         try:
             async for output in outputs:
@@ -173,7 +151,7 @@ class Vllm(Background):
             self._dead = f"vLLM died: {one_line(error)}"
             raise ModelError(self._dead) from error
         except Exception as error:
-            raise _RefusedError(f"vLLM: {one_line(error.__cause__ or error)}") from error
+            raise chat.RefusedError(f"vLLM: {one_line(error.__cause__ or error)}") from error
         return _said(last)
 
     def _params(self, sampling: Sampling, max_tokens: int, seed: int) -> Any:
@@ -256,15 +234,15 @@ def _room(adapter: str) -> int:
     return next(room for room in _RANKS if room >= rank)
 
 
-def _said(output: Any) -> _Said:
-    """Raises _RefusedError unless the output is that of a request that came to its end."""
+def _said(output: Any) -> chat.Heard:
+    """Raises RefusedError unless the output is that of a request that came to its end."""
     said = output.outputs[0] if output is not None else None
     if said is None or said.finish_reason not in ("stop", "length"):
-        raise _RefusedError(f"vLLM ended the request: {said.finish_reason if said else 'no output'}")
+        raise chat.RefusedError(f"vLLM ended the request: {said.finish_reason if said else 'no output'}")
     ids = list(said.token_ids)
     if said.logprobs is None:
-        return _Said(ids, None)
-    return _Said(ids, [step[token].logprob for step, token in zip(said.logprobs, ids, strict=True)])
+        return ids, None
+    return ids, [step[token].logprob for step, token in zip(said.logprobs, ids, strict=True)]
 
 
 def _library() -> Library:

@@ -12,6 +12,7 @@ from treeagent.data.rollout import Example, Outcome, Reference, Reply, Request, 
 from treeagent.data.tokens import Tokenizer, load_tokenizer
 from treeagent.errors import ConfigError, ParseError
 from treeagent.infer import agents
+from treeagent.infer.documents import Documents
 from treeagent.infer.engines import Sampling
 from treeagent.infer.engines.scripted import Scripted
 from treeagent.infer.environment import MemoryEnv
@@ -178,6 +179,14 @@ def test_calls_are_recorded_without_prompts_and_ids_where_only_the_outcome_count
         (c.request.messages, c.reply.prompt_ids, c.reply.completion_ids, c.reply.logprobs) for c in light.calls
     } == {((), (), (), None)}
     assert [call.reply.prompt_tokens for call in light.calls] == [2] * len(whole.calls)
+
+
+def test_shared_documents_of_another_budget_are_refused(tokenizer: Tokenizer) -> None:
+    agent, documents = agents.build("memagent", tokenizer=tokenizer), Documents(tokenizer, 40)
+    assert MemoryEnv(agent, "flat", tokenizer, documents=documents).documents is documents
+    assert MemoryEnv(agent, "flat", tokenizer, 40, documents).documents is documents
+    with pytest.raises(ConfigError, match="cut with a budget of 40, not 41"):
+        MemoryEnv(agent, "flat", tokenizer, 41, documents)
 
 
 def test_an_unknown_observer_is_refused(tokenizer: Tokenizer) -> None:

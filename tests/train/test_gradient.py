@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from train_harness import check_gradient, on_two_processes
 
 TOLERANCE = 2e-5
 
@@ -24,8 +21,6 @@ def assert_right(facts: dict[str, Any]) -> None:
 def test_the_gradient_is_the_plain_one_for_any_micro_batch(
     tiny_model: Path, tmp_path: Path, per_micro_batch: int
 ) -> None:
-    from train_harness import check_gradient
-
     facts = check_gradient(
         tiny_model, tmp_path, per_micro_batch=per_micro_batch, trl_max_steps=2, trl_per_device_train_batch_size=8
     )
@@ -36,35 +31,15 @@ def test_the_gradient_is_the_plain_one_for_any_micro_batch(
 
 @pytest.mark.parametrize("weighting", ["call", "rollout"])
 def test_calls_or_rollouts_weigh_alike_where_asked(tiny_model: Path, tmp_path: Path, weighting: str) -> None:
-    from train_harness import check_gradient
-
     facts = check_gradient(
         tiny_model, tmp_path, per_micro_batch=3, weighting=weighting, trl_per_device_train_batch_size=8
     )
     assert_right(facts)
 
 
-def on_two_processes(model: Path, out: Path, **options: Any) -> dict[str, Any]:
-    out.mkdir(exist_ok=True)
-    harness = Path(__file__).with_name("train_harness.py")
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", str(harness)]
-    environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore"}
-    ran = subprocess.run(
-        [*command, str(model), str(out), json.dumps(options)],
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    assert ran.returncode == 0, ran.stderr[-3000:]
-    facts = json.loads((out / "facts.json").read_text())
-    assert facts["world"] == 2
-    return facts
-
-
 @pytest.mark.slow
 def test_two_processes_with_ragged_counts_give_the_plain_gradient(tiny_model: Path, tmp_path: Path) -> None:
-    facts = on_two_processes(tiny_model, tmp_path, per_micro_batch=3, trl_max_steps=3)
+    facts = on_two_processes("train_harness.py", tiny_model, tmp_path, per_micro_batch=3, trl_max_steps=3)
     assert_right(facts)
     assert any(a != b for a, b in facts["calls"]), "the ranks were meant to differ in their number of conversations"
     assert all(a == b for a, b in facts["rows"])
@@ -76,7 +51,7 @@ def test_two_processes_with_ragged_counts_give_the_plain_gradient(tiny_model: Pa
 @pytest.mark.slow
 def test_a_group_split_over_two_processes_gives_the_plain_gradient(tiny_model: Path, tmp_path: Path) -> None:
     facts = on_two_processes(
-        tiny_model, tmp_path, per_micro_batch=2, trl_max_steps=2, trl_per_device_train_batch_size=2
+        "train_harness.py", tiny_model, tmp_path, per_micro_batch=2, trl_max_steps=2, trl_per_device_train_batch_size=2
     )
     assert_right(facts)
     assert any(a != b for a, b in facts["calls"])

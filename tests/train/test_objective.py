@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +10,7 @@ import pytest
 import torch
 from objective import Terms
 from step_harness import check_steps, trained
-from train_harness import Questions, build_trainer, example, flat, half_flat
+from train_harness import Questions, build_trainer, example, flat, half_flat, on_two_processes
 
 TOLERANCE = 2e-5
 needs_deepspeed = pytest.mark.skipif(
@@ -28,27 +24,11 @@ def assert_right(facts: dict[str, Any]) -> None:
     assert max(facts["errors"]) <= TOLERANCE
 
 
-def on_two_processes(model: Path, out: Path, **options: Any) -> dict[str, Any]:
-    harness = Path(__file__).with_name("step_harness.py")
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", str(harness)]
-    ran = subprocess.run(
-        [*command, str(model), str(out), json.dumps(options)],
-        env=os.environ | {"OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore", "DS_ACCELERATOR": "cpu"},
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    assert ran.returncode == 0, ran.stderr[-3000:]
-    facts = json.loads((out / "facts.json").read_text())
-    assert facts["world"] == 2
-    return facts
-
-
 @pytest.mark.slow
 @needs_deepspeed
 @pytest.mark.parametrize("stage", [2, 3])
 def test_sharded_processes_with_ragged_counts_take_the_plain_step(tiny_model: Path, tmp_path: Path, stage: int) -> None:
-    facts = on_two_processes(tiny_model, tmp_path, stage=stage)
+    facts = on_two_processes("step_harness.py", tiny_model, tmp_path, stage=stage)
     assert facts["distributed"] == "DistributedType.DEEPSPEED"
     assert any(a != b for a, b in facts["calls"]), "the ranks were meant to differ in their number of conversations"
     assert_right(facts)
@@ -126,14 +106,14 @@ def test_a_step_without_any_difference_changes_nothing(tiny_model: Path, tmp_pat
 
 @pytest.mark.slow
 def test_processes_that_drop_unequally_take_the_plain_step(tiny_model: Path, tmp_path: Path) -> None:
-    facts = on_two_processes(tiny_model, tmp_path, rewards=["half_flat"], trl_max_steps=3)
+    facts = on_two_processes("step_harness.py", tiny_model, tmp_path, rewards=["half_flat"], trl_max_steps=3)
     assert_right(facts)
     assert all(0 < log["conversations/dropped_share"] < 1 for log in facts["logs"])
 
 
 @pytest.mark.slow
 def test_processes_with_samplers_of_their_own_take_the_corrected_step(tiny_model: Path, tmp_path: Path) -> None:
-    facts = on_two_processes(tiny_model, tmp_path, stub="token_truncate")
+    facts = on_two_processes("step_harness.py", tiny_model, tmp_path, stub="token_truncate")
     assert_right(facts)
     assert facts["syncs"] == len(facts["errors"])
 
@@ -142,6 +122,6 @@ def test_processes_with_samplers_of_their_own_take_the_corrected_step(tiny_model
 @needs_deepspeed
 def test_weights_that_are_cut_up_reach_every_sampler_whole(tiny_model: Path, tmp_path: Path) -> None:
     """The checksums are compared on the way."""
-    facts = on_two_processes(tiny_model, tmp_path, stage=3, stub="token_truncate")
+    facts = on_two_processes("step_harness.py", tiny_model, tmp_path, stage=3, stub="token_truncate")
     assert_right(facts)
     assert facts["syncs"] == len(facts["errors"])

@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import json
 import os
+import subprocess
 import sys
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
@@ -61,6 +62,24 @@ def save_tiny_model(folder: Path, *, scale: float = 4.0, head_dim: int = 8) -> P
 def example(index: int, question: str = "") -> Example:
     """An example told apart by its question and number."""
     return Example("", "json", question or CHARACTERS[index % 26], Reference(("x",)), base_id=str(index))
+
+
+def on_two_processes(harness: str, model: Path, out: Path, **options: Any) -> dict[str, Any]:
+    """What two gloo processes that run this script of the folder found, with these options."""
+    out.mkdir(exist_ok=True)
+    script = str(Path(__file__).with_name(harness))
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", script]
+    ran = subprocess.run(
+        [*command, str(model), str(out), json.dumps(options)],
+        env=os.environ | {"OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore", "DS_ACCELERATOR": "cpu"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert ran.returncode == 0, ran.stderr[-3000:]
+    facts = json.loads((out / "facts.json").read_text())
+    assert facts["world"] == 2
+    return facts
 
 
 @dataclass
