@@ -13,6 +13,7 @@ import hashlib
 import importlib.util
 import io
 import struct
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -158,7 +159,8 @@ def _adapted(model: Any, adapter: str) -> Any:
     except ImportError as error:
         raise ModelError("adapters need the package peft: pip install 'treeagent[train]'") from error
     try:
-        adapted = peft.PeftModel.from_pretrained(model, adapter)
+        with warnings.catch_warnings(action="ignore", category=FutureWarning):  # between two libraries, not the user's
+            adapted = peft.PeftModel.from_pretrained(model, adapter)
     except (OSError, ValueError, RuntimeError) as error:
         raise ModelError(f"adapter {adapter} does not fit the model: {one_line(error)}") from error
     if not any("lora_" in key for key, _ in adapted.named_parameters()):
